@@ -44,7 +44,7 @@ from gpugate.policies.sdk.gpu_demand import NAMES_ACCELERATOR
 from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
-from gpugate.policies.sdk.workload_class import owner_kind
+from gpugate.policies.sdk.workload_class import ceiling_of_templates, owner_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +78,7 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
             continue
         message = f"restarts {running.server.name} if its model is not loaded about {seconds} s after the start"
         hint = "add a startupProbe that allows as long as the model can take to load"
-        yield Violation(probe.path, message, hint=hint, fix=_fix(container, probe))
+        yield Violation(probe.path, message, ceiling_of_templates(ctx), hint, _fix(container, probe))
 
 
 def _seconds_to_restart(probe: Field) -> int:

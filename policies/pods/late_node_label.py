@@ -39,7 +39,7 @@ from gpugate.policies.sdk.objects import NODE, NODE_POOL, POD
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.queues import QUEUE_NEEDS
 from gpugate.policies.sdk.scheduling import REQUIRED, alternatives, selecting_by
-from gpugate.policies.sdk.workload_class import owner_kind
+from gpugate.policies.sdk.workload_class import ceiling_of_templates, owner_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,7 +87,8 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     key, field = next(each for each in named if each[0] in late)
     same = _SAME_ON_AWS.get(key) if derived(pools, _are_of_aws, ctx) else None
     hint = f"select {same} instead" if same else "select a label that Karpenter or a NodePool gives to its nodes"
-    yield Violation(field.path, f"selects label {key}, which exists only after a node has started", hint=hint)
+    message = f"selects label {key}, which exists only after a node has started"
+    yield Violation(field.path, message, ceiling_of_templates(ctx), hint)
 
 
 def _late_labels(pod: Field) -> list[tuple[str, Field]]:

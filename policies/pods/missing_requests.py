@@ -70,6 +70,7 @@ _WHY: Final = {
 @validates(
     POD,
     mode=Stance.WARN,
+    at_most=Stance.WARN,
     concerns=NAMES_ACCELERATOR,
     needs=(*CLAIM_NEEDS, Need(LIMIT_RANGE, ("spec.limits",)), POOL_NEED),
     tables=(INSTANCE_TYPES,),

@@ -28,6 +28,7 @@ PyTorch 2.9 `torch/distributed/run.py` (`--nproc-per-node`, one GPU for each pro
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Final
 
@@ -37,7 +38,7 @@ from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.gpu_demand import NAMES_ACCELERATOR
 from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import validates
-from gpugate.policies.sdk.workload_class import owner_kind
+from gpugate.policies.sdk.workload_class import ceiling_of_templates, owner_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +73,8 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     for container in pod["spec", "containers"]:
         own = amounts.get(container.path, [])
         if len(own) == 1 and own[0].name in _GPUS and own[0].amount >= 1 and not _selects_devices(container):
-            yield from _of_container(container, own[0], ctx.derived(programs)[container.path])
+            for violation in _of_container(container, own[0], ctx.derived(programs)[container.path]):
+                yield replace(violation, at_most=ceiling_of_templates(ctx))
 
 
 def _of_container(container: Field, own: Asked, started: tuple[Started, ...]) -> Iterator[Violation]:

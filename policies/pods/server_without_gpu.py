@@ -44,7 +44,7 @@ from gpugate.policies.sdk.concerns import Each, Text
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import validates
-from gpugate.policies.sdk.workload_class import owner_kind
+from gpugate.policies.sdk.workload_class import ceiling_of_templates, owner_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +88,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
         message = f"container {container['name'].text} runs {running.server.name} and requests no GPU"
         hint = "request a GPU such as nvidia.com/gpu, or use an image for CPUs"
         why = _UNCOUNTED if any(v["name"].text == _SELECTED for v in container["env"]) else ""
-        yield Violation(container["image"].path, message, hint=hint, why=why)
+        yield Violation(container["image"].path, message, ceiling_of_templates(ctx), hint, why=why)
 
 
 def _gets_gpus_otherwise(pod: Field, ctx: AnyContext) -> bool:

@@ -50,7 +50,7 @@ from gpugate.policies.sdk.objects import CRON_JOB, DAEMON_SET, LOCAL_QUEUE, POD
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 from gpugate.policies.sdk.queues import QUEUE_LABEL, queue_name
-from gpugate.policies.sdk.workload_class import owner_kind
+from gpugate.policies.sdk.workload_class import ceiling_of_templates, owner_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +97,7 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     if ctx.wrapper and ctx.wrapper.kept.setdefault(_FIRST, pod.path) != pod.path:
         return
     metadata = _metadata(pod, ctx)
-    at_most = Stance.WARN if ctx.wrapper else Stance.ENFORCE
+    at_most = ceiling_of_templates(ctx)
     system, labels, annotation = _NAMES[ctx.params.system], metadata["labels"], metadata["annotations", label]
     if annotation.text:
         message = (

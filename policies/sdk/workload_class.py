@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, cast, get_args
 from gpugate.policies.sdk import formats, objects
 from gpugate.policies.sdk.commands import Strength, command_sign
 from gpugate.policies.sdk.facts import Need, may_come, named
-from gpugate.policies.sdk.findings import Skip
+from gpugate.policies.sdk.findings import Skip, Stance
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
 from gpugate.policies.sdk.platform import WorkloadClass
 from gpugate.policies.sdk.scheduling import selected
@@ -313,6 +313,14 @@ def owner_kind(pod: Field, ctx: AnyContext) -> str:
         return ctx.wrapper.kind.kind
     controllers = (o for o in pod["metadata", "ownerReferences"] if o["controller"].value is True)
     return next((owner["kind"].text for owner in controllers if is_made_for(owner, ctx)), "")
+
+
+def ceiling_of_templates(ctx: AnyContext) -> Stance:
+    """Return the highest stance of a finding in a policy that leaves out Pods with an owner.
+
+    A template gets a warning at most: its Pods are admitted without a finding, so nothing would be denied.
+    """
+    return Stance.WARN if ctx.wrapper else Stance.ENFORCE
 
 
 # The user as which each controller makes Pods (Kubernetes v1.36 `plugin/pkg/auth/authorizer/rbac/bootstrappolicy/
