@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import time
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from cluster.api import Api
 from cluster.connections import Connections
 from library.audit_log import AuditLog
 from library.ended import said
+from library.run import MAKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,12 +28,13 @@ _MUTATED = "mutation.webhook.admission.k8s.io/"
 _OURS = "gpugate.dev"
 # May do anything, and is not in the group system:masters, which policies may let do more.
 _AUTHOR = "e2e-recreating"
+_SENDERS = (_AUTHOR, *dict.fromkeys(MAKERS.values()))
 _RIGHTS = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
     "kind": "ClusterRoleBinding",
     "metadata": {"name": _AUTHOR},
     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-    "subjects": [{"kind": "User", "name": _AUTHOR, "apiGroup": "rbac.authorization.k8s.io"}],
+    "subjects": [{"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"} for name in _SENDERS],
 }
 _STORED_ONLY = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "deletionTimestamp")
 _PATIENCE_SECONDS = 30
@@ -54,15 +56,15 @@ class Recreated:
 
 
 class Recreating:
-    """Somebody who creates things again."""
+    """Somebody who creates things again; `senders` has the API server as each user."""
 
-    def __init__(self, api: Api, log: AuditLog) -> None:
-        self._api = api
+    def __init__(self, senders: Mapping[str, Api], log: AuditLog) -> None:
+        self._senders = senders
         self._log = log
 
     def written(self, obj: Json) -> Recreated:
         """Create an object under its own name: the API server asks webhooks before it finds that the name is taken."""
-        return self._created(obj)
+        return self._created(obj, _AUTHOR)
 
     def pod(self, stored: Json) -> Recreated:
         """Create a Pod as its controller would, under a new name."""
@@ -73,10 +75,11 @@ class Recreating:
         again["metadata"].setdefault("generateName", f"{name}-")
         again.pop("status", None)
         again["spec"].pop("nodeName", None)
-        return self._created(again)
+        owners = (owner["kind"] for owner in again["metadata"].get("ownerReferences", ()) if owner.get("controller"))
+        return self._created(again, MAKERS.get(next(owners, ""), _AUTHOR))
 
-    def _created(self, obj: Json) -> Recreated:
-        answer = self._api.create(obj, dry_run=True)
+    def _created(self, obj: Json, sender: str) -> Recreated:
+        answer = self._senders[sender].create(obj, dry_run=True)
         annotations = self._log.next().get("annotations", {})
         found = said(annotations)
         denied = answer.code == 403 and _OURS in answer.message.partition("denied the request")[0]
@@ -108,18 +111,21 @@ def recreating(api: Api, control_plane: ControlPlane) -> Iterator[Recreating]:
     """Let somebody create things again."""
     assert control_plane.audit_log is not None
     api.apply(_RIGHTS)
-    headers = {"User-Agent": _USER_AGENT, "Impersonate-User": _AUTHOR}
-    connections = Connections(control_plane.url, control_plane.ca_file, control_plane.admin, headers)
-    with closing(connections), closing(AuditLog(control_plane.audit_log, _USER_AGENT)) as log:
-        _wait_for_rights(api)
-        yield Recreating(Api(connections), log)
+    with ExitStack() as stack:
+        senders = {}
+        for name in _SENDERS:
+            headers = {"User-Agent": _USER_AGENT, "Impersonate-User": name}
+            connections = Connections(control_plane.url, control_plane.ca_file, control_plane.admin, headers)
+            senders[name] = Api(stack.enter_context(closing(connections)))
+            _wait_for_rights(api, name)
+        yield Recreating(senders, stack.enter_context(closing(AuditLog(control_plane.audit_log, _USER_AGENT))))
     api.delete(_RIGHTS)
 
 
-def _wait_for_rights(api: Api) -> None:
-    asked = {"user": _AUTHOR, "resourceAttributes": {"verb": "create", "resource": "pods"}}
+def _wait_for_rights(api: Api, name: str) -> None:
+    asked = {"user": name, "resourceAttributes": {"verb": "create", "resource": "pods"}}
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "metadata": {}, "spec": asked}
     end = time.monotonic() + _PATIENCE_SECONDS
     while not api.create(review).body["status"]["allowed"]:
-        assert time.monotonic() < end, f"{_AUTHOR} may not create Pods"
+        assert time.monotonic() < end, f"{name} may not create Pods"
         time.sleep(0.05)

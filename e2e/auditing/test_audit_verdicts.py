@@ -41,6 +41,10 @@ def policy_file(request: pytest.FixtureRequest, cron_job: CronJob, tmp_path_fact
     return file
 
 
+# A stored workload has the replicas that its autoscaler set; only in a new object are they what its author wrote.
+_OF_NEW_OBJECTS = {"scaling/pinned-replicas"}
+
+
 @pytest.fixture(scope="module")
 def audited(cron_job: CronJob, policy_file: Path) -> Ran:
     return cron_job.run(f"--policy-file={policy_file}")
@@ -92,7 +96,7 @@ def named_in(related: Json, name: Json) -> bool:
 
 
 def done(answers: list[Recreated], *words: str) -> set[str]:
-    return {policy for each in answers for word in words for policy in each.said.get(word, ())}
+    return {policy for each in answers for word in words for policy in each.said.get(word, ())} - _OF_NEW_OBJECTS
 
 
 def test_pods_were_scheduled_without_being_asked_about(stored: Stored) -> None:

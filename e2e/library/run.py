@@ -90,12 +90,17 @@ def _run(control_plane: ControlPlane, webhook: ServedWebhook, audit_log: Path) -
 # Who sends the examples may do anything, and is not in the group system:masters, which policies may let do more.
 _AUTHOR = "e2e-author"
 # What is found can depend on who sends an object: controllers send what they made, an author only says so.
-_MAKERS = {
+MAKERS = {
     "NodePool": "system:serviceaccount:karpenter:karpenter",
     "Provisioner": "system:serviceaccount:karpenter:karpenter",
+    "CronJob": "system:serviceaccount:kube-system:cronjob-controller",
+    "DaemonSet": "system:serviceaccount:kube-system:daemon-set-controller",
     "Job": "system:serviceaccount:kube-system:job-controller",
+    "RayJob": "system:serviceaccount:kuberay:kuberay-operator",
+    "ReplicaSet": "system:serviceaccount:kube-system:replicaset-controller",
+    "StatefulSet": "system:serviceaccount:kube-system:statefulset-controller",
 }
-_SENDERS = tuple(dict.fromkeys((_AUTHOR, *_MAKERS.values())))
+_SENDERS = tuple(dict.fromkeys((_AUTHOR, *MAKERS.values())))
 _RIGHTS = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
     "kind": "ClusterRoleBinding",
@@ -109,7 +114,7 @@ def _sender(case: Case) -> str:
     """Return who sends an example: what its first owner says, if nothing is found in it, else its author."""
     owners = case.judged["metadata"].get("ownerReferences") or [{}]
     made = Path(case.name).name.startswith("good-")
-    return _MAKERS.get(owners[0].get("kind", ""), _AUTHOR) if made else _AUTHOR
+    return MAKERS.get(owners[0].get("kind", ""), _AUTHOR) if made else _AUTHOR
 
 
 class _Library:
