@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 COST_DEFINITIONS: Final = {
     "GPU": "One whole accelerator from NVIDIA, AMD or AWS (Neuron). A MIG slice counts as its share of the GPU's compute"
-    " slices: 1g.10gb of an H100 is 1/7. A Neuron core counts as its share of the device, and so does one replica"
-    " of a GPU that time-slicing or MPS shares: one of four replicas is 1/4.",
+    " slices: 1g.10gb of an H100 is 1/7. A Neuron core counts as its share of the device. If time-slicing or MPS"
+    " shares a GPU, each replica counts as its share: with four replicas, each is 1/4.",
     "price": "The price of a node of the instance type, divided by the GPUs of the type, so it includes the node's CPU and "
     "memory. The price comes from --price-table, else it is the on-demand list price of the stated region and date, which is "
     "an upper bound for Spot, savings plans and discounts.",
@@ -32,10 +32,12 @@ COST_DEFINITIONS: Final = {
     "without any limit has no worst-case cost. If a NodePool limits only CPU and memory, its worst case is the "
     "most expensive instance type within these limits. An autoscaler is unbounded if it has no maximum (KEDA then"
     " uses 100), or if scaling/unbounded-replicas reports its maximum. Its worst-case cost is: maximum x GPUs per"
-    " Pod x GPU price of the most expensive instance type that the NodePools may launch, within their limits.",
+    " Pod x GPU price of the most expensive instance type that the NodePools may launch. If the limits of the"
+    " NodePools allow fewer GPUs, only these count.",
     "wasted": "Idle GPUs of three kinds. First, all idle GPUs of a node, if Pods use at most half of its GPUs and no "
     "pending Pod fits on it. Second, idle GPUs for which the node has too little free "
-    "CPU, memory or Pod slots for any GPU Pod of the cluster. Third, GPUs for which a MIG layout has no slice.",
+    "CPU, memory or Pod slots for any GPU Pod of the cluster. Third, the parts of GPUs that the slices of a"
+    " MIG layout do not cover.",
     "pools": "By NodePool and instance type: the GPUs of existing nodes, the allocated ones, and the cost of all these nodes "
     "per hour.",
     "month": "The hourly figure times --hours-per-month (default: 730).",
@@ -60,8 +62,8 @@ DEFINITIONS: Final = {
     "metrics and the API server's audit log would contain the finding.",
     "object": "A top-level owner. A Pod counts as the Deployment, Job or other object at the top of its owner references.",
     **COST_DEFINITIONS,
-    "coverage": "How complete the audit is: the mean of one value for each kind that the cluster serves and that policies "
-    "evaluate or look up. The value of a kind is the fraction of its objects that were read, times the fraction "
+    "coverage": "How complete the audit is. Each kind that the cluster serves and that policies evaluate or look up has a "
+    "value, and the coverage is the mean of these values. The value of a kind is the fraction of its objects that were read, times the fraction "
     "of its evaluations that had all required data. If a list is incomplete, its value is 0, unless the API "
     "server reported the number of remaining objects. Objects that were not read never count as allowed.",
 }
