@@ -100,7 +100,7 @@ def _page(policy: Policy) -> Iterator[str]:
     for heading in (policy_text.WHY, policy_text.INSTEAD):
         yield from (f"## {heading}", "", policy_text.section(policy.doc, heading), "")
     if _KNOWLEDGE.search(policy.doc):
-        yield from ("What gpugate finds, knows or does not evaluate: see [Terms](../../terms.md).", "")
+        yield from ("[Terms](../../terms.md) explains the words *find*, *known* and *not evaluated*.", "")
     yield from _parameters(policy)
     if policy.conventions:
         keys = " and ".join(f"`{key}`" for key in sorted(policy.conventions))

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 @pytest.mark.harm("nodepools/missing-gpu-taint")
 def test_a_cpu_pod_settles_on_the_gpu_node(harm: Harm) -> None:
     # Given: a GPU Pod runs, and a plain Pod comes for which nobody thought of GPUs.
-    harm.refused(untainted(harm.guarded), "with the taint that Pod runs elsewhere, and Karpenter removes the node")
+    harm.refused(
+        untainted(harm.guarded), "with the taint, the Pod without a GPU runs elsewhere, and Karpenter removes the node"
+    )
     harm.without.create(untainted(harm.without))
     harm.guarded.create(harm.guarded.pool(["g5.xlarge", "g5.2xlarge"], disruption=EMPTY_GOES))
     for side in harm.sides:

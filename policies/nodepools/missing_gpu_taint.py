@@ -26,9 +26,10 @@ GPU nodes, so they do not count.
 A broad requirement, such as `instance-category`, may allow accelerators of several manufacturers. If the taint covers
 only some of them, the pool gets a warning. Require one manufacturer.
 
-A pool that names types with and without GPUs, such as `[p5.48xlarge, t3.nano]`, needs two pools. A taint would
-exclude the Pods that use the other types. Without one they run on the GPU nodes, and Karpenter even launches GPU
-nodes for Pods that are too large for the other types. A pool that names no instance types, and allows GPU types only for that reason, is not reported.
+Split a pool that names types with and without GPUs, such as `[p5.48xlarge, t3.nano]`, into two pools. A taint on the
+one pool would exclude the Pods that use the types without GPUs. Without a taint these Pods run on the GPU nodes, and
+Karpenter even launches GPU nodes for Pods that are too large for the other types. A pool that allows GPU types only
+because it does not restrict its instance types is not reported.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/v1/nodeclaim.go` (`taints`, `startupTaints`); aws/karpenter-provider-aws v1.14.1

@@ -5,11 +5,10 @@ When EC2 runs out of the one type that a pool allows, Karpenter launches no node
 be unavailable for hours, in a whole region at once.
 
 All requirements together decide which types a pool can launch. Fewer types may remain than the list suggests: two
-values may name the same type, a label of the template acts as a requirement, and a limit may exclude the larger types. A pool that matches no type, or fewer types
-than its `minValues`, never launches a node.
+values may name the same type, a label of the template acts as a requirement, and a limit may exclude the larger types.
+A pool that matches no type, or fewer types than its `minValues`, never launches a node.
 
-In a GPU pool, types without an
-accelerator do not count, because a Pod that requests a GPU cannot use them.
+In a GPU pool, types without an accelerator do not count, because a Pod that requests a GPU cannot use them.
 `[g5.xlarge, t3.nano]` therefore counts as one type. A name that is not in gpugate's EC2 data does not count as a
 second type; the parameter `unknown_types` changes that for types that are newer than the data.
 
@@ -22,7 +21,8 @@ Name several types, families or GPUs. Or require what the workload needs, such a
 If only one type has the requested GPU, the finding is a warning. Use reserved capacity for such a GPU: a pool with
 `karpenter.sh/capacity-type In [reserved]`, or for one capacity reservation, is not reported if it allows a single type.
 
-If other types have the same GPU in other numbers, the pool is denied: allow the types with more GPUs too.
+If other types have the same GPU model but a different number of GPUs, the pool is denied. Allow the types with more of
+these GPUs too.
 
 ## Sources
 Karpenter v1.14.1 `pkg/scheduling/requirement.go`, `requirements.go` (matching, `minValues`),
@@ -93,10 +93,10 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     Attributes:
         at_least: how many types a pool needs, by its purpose. A pool with fewer gets a warning; a pool with only one type
             is denied.
-        inherent_singles: the highest mode of the finding if no second type has the requested GPU: `warn` gives a warning
-            instead of a denial, `ignore` nothing.
-        unknown_types: how types count that are missing in gpugate's EC2 data. `count`: like other types. With `warn` and
-            `deny` they do not count; a pool of only such types gets a warning or is denied.
+        inherent_singles: what to do if only one type has the requested GPU. `enforce`: deny the pool. `warn`: give a
+            warning instead. `ignore`: report nothing.
+        unknown_types: how to treat types that are missing from gpugate's EC2 data. `count`: like other types. With `warn`
+            and `deny` they do not count; a pool of only such types gets a warning or is denied.
         offered_types: the types that EC2 offers in the platform's regions; empty means all.
         only_gpu_pools: evaluate only pools for accelerators.
         allow_static_single: allow one type in static pools (`spec.replicas`).

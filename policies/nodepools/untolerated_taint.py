@@ -18,12 +18,13 @@ tolerations:
   - {key: karpenter.sh/capacity-type, operator: Exists, effect: NoSchedule}
 ```
 
-A pool is compared with the DaemonSets that tolerate its accelerators and can select its nodes. The taint is also reported if gpugate knows no
-such DaemonSet, but one may exist: `check`, for example, reads only the given files. By default, the device plugins of NVIDIA, AMD and Neuron tolerate
-only the taint of their accelerator; with other values of their charts they may tolerate more. List the keys that they
-tolerate in `tolerated`.
+gpugate compares a pool with each DaemonSet that tolerates the taint of the pool's accelerator and whose node selector
+can match the pool's nodes. If gpugate finds no such DaemonSet, but one may exist, it also reports the taint: `check`,
+for example, reads only the given files. By default, the device plugins of NVIDIA, AMD and Neuron tolerate only the
+taint of their accelerator. With other values of their charts they may tolerate more. List the keys that they tolerate
+in `tolerated`.
 
-If gpugate finds no such DaemonSet, it reports the taint only for pools of EC2 nodes that Karpenter launches. The
+Without such a DaemonSet, gpugate reports the taint only for pools of EC2 nodes that Karpenter launches. The
 other nodes have a device plugin: nodes of EKS Auto Mode include it, GKE installs one that tolerates every taint, and
 the one in the AKS documentation tolerates `sku=gpu`. EC2 nodes with Bottlerocket include NVIDIA's plugin: list the
 keys of their taints in `tolerated`.

@@ -19,22 +19,23 @@ It gives access to every device of the node:
 - A privileged container.
 - `CUDA_VERSION` without `NVIDIA_VISIBLE_DEVICES`: NVIDIA's runtime treats the container as an old image and exposes
   all GPUs.
-- The sockets of container runtimes and of the kubelet's device plugins, and each directory that contains one, such as
-  `/`, `/run` and `/var/lib/kubelet`. A read-only mount does not protect a socket.
+- The sockets of container runtimes, and each directory that contains such a socket or the directory of the kubelet's
+  device plugins, such as `/`, `/run` and `/var/lib/kubelet`. A read-only mount does not protect a socket.
 - The host's `/dev`.
 
 For the same Pods, the following are only warnings: a mount of the host's `/dev/dri`, `/dev/char` or CDI
 specifications (`/etc/cdi`, `/run/cdi`), a writable mount of the host's `/proc`, and `hostPID` together with the
 capability `SYS_ADMIN`, `SYS_PTRACE` or `ALL`.
 
-If `nodeName` names a node that gpugate does not find, all findings of the last two groups are warnings. The Pod
-bypasses taints, but the node may have no GPU.
+If `nodeName` names a node that gpugate does not find, the settings that are denied only on GPU nodes give a warning.
+The Pod bypasses taints, but the node may have no GPU.
 
-If the Pod requests a GPU, a setting of the first list that names devices is only a warning. The named devices replace
-the allocated GPU. If the Pod requests only shares of GPUs (MIG slices, `nvidia.com/gpu.shared`), a setting that names
-whole GPUs is denied, and so is a privileged container. If gpugate does not find a ResourceClaim of the Pod, the claim
-may be for a GPU. Settings that name devices are then reported as if the Pod had no claim, and all other findings are
-warnings.
+If the Pod requests a GPU, only settings that name devices are reported, and only as warnings. The request appears in
+quotas and cost reports, but the container may use other GPUs than the allocated one. If the Pod requests only shares of
+GPUs (MIG slices, `nvidia.com/gpu.shared`), a setting that names whole GPUs is denied, and so is a privileged container.
+
+If gpugate does not find a ResourceClaim of the Pod, the claim may be for a GPU. The first list then applies as to a
+Pod without a GPU, except that a runtime class is not evaluated. All other settings give a warning.
 
 A debug container that is added to a running Pod is evaluated in the same way.
 
@@ -64,7 +65,8 @@ container toolkit and let the device plugin use volume mounts or CDI.
   `internal/oci/oci.go`; AWS Neuron container documentation, `aws-neuronx-oci-hook`.
 - Device files without a privileged container: OCI runtime specification v1.2 `config-linux.md`, device cgroup.
 - `nodeName` and taints: Kubernetes v1.36 `pkg/kubelet/lifecycle/predicate.go`.
-- Ephemeral containers carry no resources, and change by requests to a subresource: `k8s.io/api/core/v1/types.go`, v0.36.
+- Ephemeral containers cannot request resources, and are added through a subresource of the Pod:
+  `k8s.io/api/core/v1/types.go`, v0.36.
 """
 
 from __future__ import annotations

@@ -13,9 +13,12 @@ nodeSelector:
   karpenter.k8s.aws/instance-gpu-name: h100    # instead of nvidia.com/gpu.product
 ```
 
-The policy needs a known NodePool, and reports a Pod only if no known NodePool has the label in its template or requirements. It does
-not report Pods of DaemonSets, Pods that select nodes of a node group or name their node, and Pods for which a known node that
-Karpenter did not launch has the label.
+The policy reports a Pod only if gpugate finds a NodePool, and no NodePool that it finds has the label in its template or
+requirements. Not reported are:
+
+- Pods of DaemonSets.
+- Pods that select nodes of a node group, or one node by its name.
+- Pods whose label exists on a known node that Karpenter did not launch.
 
 A label in the template of a NodePool must have the value that the node gets later. Otherwise Karpenter launches a node, the label
 is overwritten, and the Pod cannot run there.

@@ -23,8 +23,8 @@ tolerations:
 ```
 
 Kueue adds the tolerations of a ResourceFlavor when it admits a workload with the label `kueue.x-k8s.io/queue-name`.
-If gpugate finds the flavors of the queue, one flavor with the toleration is enough. If it does not find them, the Pod
-is not evaluated.
+If gpugate finds the flavors of the queue and at least one of them has the toleration, it does not change the Pod. If
+gpugate does not find the flavors, the Pod is not evaluated.
 
 Two kinds of Pods never get the toleration:
 
@@ -33,8 +33,8 @@ Two kinds of Pods never get the toleration:
   DaemonSet's template, and creates no Pod for a node whose taint the template does not tolerate.
 
 `extra_tolerations` adds further tolerations by workload class, such as the toleration of Spot nodes for inference.
-Training Pods never get them, because a Spot interruption ends a Pod even if it has the annotation
-`karpenter.sh/do-not-disrupt`.
+Pods that train, or possibly train, get none of these. A toleration of Spot nodes would allow them there, and a Spot
+interruption ends a Pod even if it has the annotation `karpenter.sh/do-not-disrupt`.
 
 ## Sources
 - ExtendedResourceToleration: `plugin/pkg/admission/extendedresourcetoleration/admission.go`, Kubernetes v1.36; on by

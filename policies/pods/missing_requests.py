@@ -18,9 +18,11 @@ resources:
     nvidia.com/gpu: "1"
 ```
 
-A limit counts as a request, because the API server copies it. The policy evaluates the templates of workloads and no bare
-Pods, which are usually short tests. It does not report requests that a known LimitRange of the namespace adds, and no
-workload whose controller writes CPU and memory itself (KServe, Spark, Flink, Dynamo, VLLMRuntime).
+A limit counts as a request, because the API server copies it. The policy evaluates the templates of workloads. It does not
+evaluate bare Pods, because they are usually short tests. Two kinds of missing requests are not reported:
+
+- A known LimitRange of the namespace adds the request.
+- The workload's controller sets CPU and memory itself (KServe, Spark, Flink, Dynamo, VLLMRuntime).
 
 ## Sources
 Kubernetes v1.36 "Node-pressure Eviction" (Pods that use more than they request are evicted first), "Resource Management for

@@ -18,10 +18,10 @@ strategy:
 One replica is then missing while the new Pod starts. If that is not acceptable, allow the GPUs of one more Pod.
 
 Kubernetes rounds `maxSurge` up and `maxUnavailable` down: with the defaults (25 %), a Deployment with one to three replicas
-starts a new Pod before an old one stops. The policy reports such a Deployment if its own replicas fit, and one more Pod does
-not: within the limits of all node pools that can take the Pod, or within a ResourceQuota of its namespace. The pools are
-compared only if all of them are known and each that can take the Pod has a limit. `scaling/gpu-ceiling` reports
-replicas that do not fit themselves.
+starts a new Pod before an old one stops. The policy reports such a Deployment if its replicas fit, but one more Pod would
+exceed a limit. The limit is the sum of the limits of all node pools that can run the Pod, or a ResourceQuota of the
+namespace. The policy uses the limits of node pools only if all NodePools are known, and each pool that can run the Pod has a
+limit. If not even the replicas fit within the pools, `scaling/gpu-ceiling` reports the Deployment instead.
 
 ## Sources
 Kubernetes v1.36.3 `pkg/controller/deployment/util/deployment_util.go` ResolveFenceposts, `pkg/apis/apps/v1/defaults.go`

@@ -15,16 +15,22 @@ nodeSelector:
   karpenter.sh/capacity-type: on-demand # or reserved
 ```
 
-If your nodes for training also have another label, such as `node-type`, select that too. The Pod also selects the
-labels of its Kueue ResourceFlavor, if gpugate finds the flavors of the workload's queue. If it does not find them,
-the Pod is not evaluated.
+If your nodes for training also have another label, such as `node-type`, select that too. If gpugate finds the Kueue
+flavors of the workload's queue, it treats their node labels as part of the Pod's node selector. If it does not find
+them, the Pod is not evaluated.
 
-A Pod is not reported if it can run only on nodes that Karpenter does not launch, because it selects the label of an
-EKS managed node group, a GKE node pool or similar, or one host by its host name or by `nodeName`. A Pod that does not
-select Spot is reported if one of the NodePools that gpugate finds may put it on Spot. If none does, but other
-NodePools may exist, a Pod that does not exclude Spot is not evaluated.
+A training Pod is reported in three cases:
 
-A Pod is reported only if something shows that it trains: its labels, a framework that only trains (such as a
+- The Pod selects Spot.
+- The Pod does not exclude Spot, and gpugate finds a NodePool that may run it on Spot.
+- The Pod excludes Spot, but selects neither nodes for training nor one NodePool, and gpugate finds a NodePool for
+  inference that may run it.
+
+In other cases, a Pod that selects neither nodes for training nor one NodePool is evaluated only if gpugate has found
+all NodePools. A Pod that cannot run on nodes of Karpenter is not reported. Such a Pod selects the label of an EKS
+managed node group, a GKE node pool or similar, or names one host by its host name or by `nodeName`.
+
+gpugate treats a Pod as training only if something shows it: its labels, a framework that only trains (such as a
 PyTorchJob), or a training launcher in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`). The
 finding names which. If a Pod does not train, label it `gpugate.dev/workload-class: batch`. The annotation
 `gpugate.dev/checkpointed: "true"` does not prevent the finding, but changes its message.

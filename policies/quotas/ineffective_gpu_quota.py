@@ -21,9 +21,11 @@ spec:
 GPUs of dynamic resource allocation are counted by device class: `gpu.nvidia.com.deviceclass.resource.k8s.io/devices`.
 
 A name without the prefix is denied. A name with the prefix `limits.` is only a warning, because the scheduler of
-HAMi, a project that shares GPUs, reads such names. There are two exceptions. If the quota also has `requests.` for
-the same resource, neither name is reported. If the quota also limits `gpumem` or `gpucores`, which are resources of
-HAMi, `limits.` is not reported.
+HAMi, a project that shares GPUs, reads such names. There are two exceptions:
+
+- If the quota also has the name with `requests.` for the same resource, the names without a prefix and with `limits.`
+  are not reported.
+- If the quota also limits `gpumem` or `gpucores`, which are resources of HAMi, the name with `limits.` is not reported.
 
 ## Sources
 Kubernetes v1.36.3 `pkg/quota/v1/evaluator/core/pods.go` (isExtendedResourceNameForQuota) and "Resource Quotas", section "Quota

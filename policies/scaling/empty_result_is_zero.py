@@ -28,7 +28,7 @@ A trigger is reported if the fallback keeps more replicas than `minReplicaCount`
 minimum with or without the fallback. It is not reported in three cases:
 
 - The query returns a value also without any series (`or vector(0)`, `absent()`), so 0 is intended.
-- The workload may scale to zero, and without Pods it exports no series.
+- The workload may scale to zero. Without Pods an empty result is normal.
 - A formula combines the triggers.
 
 ## Sources

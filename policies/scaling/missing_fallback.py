@@ -2,7 +2,8 @@
 
 ## Why is this bad?
 While Prometheus is unavailable, the number of replicas does not follow the load. If the load rises, there are too few
-replicas; a workload at zero stays at zero. KEDA never reaches a fallback outside the minimum and maximum.
+replicas; a workload at zero stays at zero. If the `replicas` of the fallback are below the minimum or above the
+maximum, the workload never has that number of replicas.
 
 ## Instead
 Add a `fallback`. KEDA uses its `replicas` while the metric is unavailable. Choose a number from `minReplicaCount` to
@@ -17,8 +18,8 @@ spec:
     replicas: 2
 ```
 
-A workload is reported if it requests GPUs, or if gpugate does not find it. The behaviors `currentReplicas` and
-`scalingModifiers` do not read `replicas`, so any value is allowed there.
+A workload is reported if it requests GPUs, or if gpugate does not find it. If `fallback.behavior` is `currentReplicas`
+or `scalingModifiers`, KEDA does not use `fallback.replicas`, so that field may have any value.
 
 ## Sources
 KEDA v2.20.2 `pkg/fallback/fallback.go`, `apis/keda/v1alpha1/scaledobject_types.go` (CheckFallbackValid: no check against

@@ -1,8 +1,8 @@
 """Number of replicas in the manifest of a workload that an autoscaler scales.
 
 ## Why is this bad?
-Each apply of the manifest sets the number of the manifest: at the peak it ends GPU replicas, and the autoscaler starts them again
-minutes later, on new nodes. At low load it starts replicas that are not needed.
+Each time the manifest is applied, the number of replicas is reset to the value in the manifest. At peak load this ends GPU
+replicas, and the autoscaler starts them again minutes later, on new nodes. At low load it starts replicas that are not needed.
 
 ## Instead
 Leave `replicas` out of the manifest. The autoscaler's minimum is the number for low load:
@@ -16,14 +16,15 @@ spec:
       app: llm
 ```
 
-Remove the line once without an interruption: Kubernetes sets 1 replica when `kubectl apply` removes a field that it wrote before.
-`kubectl apply edit-last-applied` removes the line from what kubectl wrote before, so that the number of replicas stays.
+Take care when you remove the line. If `kubectl apply` set `replicas` before, the next apply without the line deletes the field,
+and Kubernetes sets it to the default of 1 replica. To prevent this, first run `kubectl apply edit-last-applied` and delete the
+line there. The next apply then does not change the number of replicas.
 
-`gpugate check` reports Deployments and StatefulSets with GPUs that an autoscaler of the run scales. At admission, the field also
-contains what an autoscaler set, or the default. The webhook therefore reports it only in a new object with another number than 1, and
-in an update that changes it. An audit does not report it. Not reported are:
+`gpugate check` reports a Deployment or StatefulSet with GPUs if one of the files that it reads contains an autoscaler for it. At
+admission, the field can also contain a number that an autoscaler set, or the default. The webhook therefore reports it only in a
+new object if the number is not 1, and in an update that changes the number. An audit does not report it. Not reported are:
 
-- `replicas: 0` with a HorizontalPodAutoscaler, which turns it off.
+- `replicas: 0` on a workload with a HorizontalPodAutoscaler, because this value turns the autoscaler off.
 - A ScaledObject that is paused, and an autoscaler whose minimum is its maximum.
 
 ## Sources

@@ -1,8 +1,9 @@
 """GPU workload that is scaled down as soon as its load falls.
 
 ## Why is this bad?
-GPU Pods are removed in a short pause and start again minutes later, when a node, its driver, the image and the model are ready.
-Requests wait in the meantime, and the GPUs of the nodes that start and end are paid for without doing any work.
+When the load drops for a short time, GPU Pods are removed. New Pods serve requests only minutes later, when a node, its driver,
+the image and the model are ready. Requests wait until then, and the GPUs of nodes that start and end cost money without doing any
+work.
 
 ## Instead
 Wait before scaling down. 300 s is the default of Kubernetes and KEDA, so it is enough to delete the setting:
@@ -17,14 +18,20 @@ spec:
           stabilizationWindowSeconds: 300
 ```
 
-The policy reports `stabilizationWindowSeconds` of `scaleDown` below `min_stabilization`, and a `cooldownPeriod` below
-`min_cooldown` if the workload scales to zero or to `idleReplicaCount` by a trigger other than `cron`. A ScaledObject is reported if its workload requests GPUs or is
-not known, a HorizontalPodAutoscaler only if its workload is known to request GPUs.
+The policy reports two settings:
+
+- `scaleDown.stabilizationWindowSeconds` below `min_stabilization`.
+- `cooldownPeriod` below `min_cooldown`, if the workload scales to zero or to `idleReplicaCount`, and at least one of its triggers
+  is not `cron`.
+
+A ScaledObject is reported if its workload requests GPUs or is not known. A HorizontalPodAutoscaler is reported only if its workload
+is known to request GPUs.
 
 A short window is not reported in these cases:
 
 - The autoscaler never scales down (`selectPolicy: Disabled`), or minimum and maximum are the same.
-- Each policy of `scaleDown` removes only a part of the Pods in at least `min_stabilization` seconds.
+- Every entry of `scaleDown.policies` has a `periodSeconds` of at least `min_stabilization`, and allows the removal of only some
+  of the Pods in one period.
 - Every trigger is a Prometheus query over time, such as `avg_over_time`.
 
 ## Sources
