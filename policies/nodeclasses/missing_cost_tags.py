@@ -8,9 +8,10 @@ A value such as `TBD`, a template placeholder (`${TEAM}`) or an invisible charac
 must match exactly: `team` is not `Team`.
 
 ## Instead
-Write every required tag with a real value under `spec.tags`. Use one class for each team, because Karpenter has no
-tags per pool. For a class that several teams share, write `Team: shared`. Tags of a new class can be filled in from `defaults` or
-from its annotations. On an existing class a new tag replaces all its nodes (drift), so the tag is only reported.
+Write every required tag with a real value under `spec.tags`. Use one class for each team, because Karpenter has no tags
+per pool. For a class that several teams share, write `Team: shared`. Tags of a new class can be filled in from
+`defaults` or from its annotations. On an existing class a new tag replaces all its nodes (drift), so the tag is only
+reported.
 
 A class is not evaluated if only pools without GPUs use it. If gpugate finds no NodePool that uses a class, its
 findings are at most warnings.

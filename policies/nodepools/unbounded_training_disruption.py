@@ -16,9 +16,10 @@ budgets:
     reasons: [Empty]
 ```
 
-A permanent budget of 0 for `Drifted` also keeps old images: add a schedule with a maintenance window, and a budget of
-1 for that time. To find the smallest limit, gpugate simulates the budgets every 15 minutes for one week (one year if a schedule names
-days of the month). Times are in UTC, as in Karpenter. The smallest active budget counts, and a percentage is rounded up.
+A permanent budget of 0 for `Drifted` also keeps old images: add a schedule with a maintenance window, and a budget of 1
+for that time. To find the smallest limit, gpugate simulates the budgets every 15 minutes for one week (one year if a
+schedule names days of the month). Times are in UTC, as in Karpenter. The smallest active budget counts, and a
+percentage is rounded up.
 
 A pool counts as a training pool by its labels, as `nodepools/training-on-spot` describes. With `WhenEmpty`, or without
 consolidation, only `Drifted` is evaluated.

@@ -30,9 +30,10 @@ A RayJob is reported if its cluster has GPU Pods that Ray does not remove, and n
 `deletionStrategy` is set. With `enableInTreeAutoscaling`, these are `minReplicas` of each group and the head. A RayJob with
 `clusterSelector` or `schedule` uses one cluster for several jobs and is not reported.
 
-A RayCluster is reported if it has GPU workers without `enableInTreeAutoscaling`. A cluster that may serve a model is not:
-its containers have their own command, arguments, probe or `postStart` hook. Nor is a cluster that a controller owns, such
-as that of a RayJob or RayService.
+A RayCluster is reported if it has GPU workers without `enableInTreeAutoscaling`. There are two exceptions:
+
+- The cluster may serve a model, because its containers have their own command, arguments, probe or `postStart` hook.
+- A controller owns the cluster, such as a RayJob or RayService.
 
 ## Sources
 KubeRay v1.6.0 `ray-operator/apis/ray/v1/rayjob_types.go` (`shutdownAfterJobFinishes` is false by default),

@@ -25,8 +25,8 @@ Three cases are reported, in workloads that request GPUs:
   DaemonSet count for Karpenter like any other;
 - a Deployment, StatefulSet, Job or CronJob with the annotation on itself and not in its Pod template.
 
-Training and Jobs in which the annotation is in the Pod template are not reported here: `pods/endless-job` reports those
-without an end. Nor are Pods that select a node group, because Karpenter does not disrupt its nodes.
+Training, and Jobs with the annotation in their Pod template, are not reported here. `pods/endless-job` reports Jobs
+without an end. Pods that select a node group are not reported either, because Karpenter does not disrupt its nodes.
 
 ## Sources
 Karpenter v1.14.1 `pkg/controllers/state/statenode.go` ValidatePodsDisruptable (Pods of DaemonSets block disruption too),

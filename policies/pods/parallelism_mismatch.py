@@ -17,9 +17,12 @@ containers:
         nvidia.com/gpu: "4"
 ```
 
-The policy reads the commands of vLLM, SGLang and torchrun. vLLM and SGLang use one GPU if no size is given. The
-policy does not report a server that is spread over several nodes (Ray, LeaderWorkerSet, `--nnodes`), that has a configuration
-file, whose arguments contain variables, or whose container sets `CUDA_VISIBLE_DEVICES`.
+The policy reads the commands of vLLM, SGLang and torchrun. vLLM and SGLang use one GPU if no size is given. A server is not
+reported in these cases:
+
+- It is spread over several nodes (Ray, LeaderWorkerSet, `--nnodes`).
+- It has a configuration file, or its arguments contain variables.
+- Its container sets `CUDA_VISIBLE_DEVICES`.
 
 ## Sources
 vLLM 0.11 `vllm/engine/arg_utils.py`, `vllm/config/parallel.py` (world size); SGLang 0.5 `python/sglang/srt/server_args.py`;

@@ -18,11 +18,14 @@ containers:
 
 Use another image to serve without a GPU. To share a GPU, request a MIG device or a shared GPU of the device plugin.
 
-The policy knows the images of vLLM, SGLang and Text Generation Inference whose tag names no other hardware, such as `cpu`. It
-reports a container that starts the server and names no extended resource. It does not report a Pod with ResourceClaims,
-a runtime class, or a label or annotation for GPUs, as GPU schedulers read them. It reports no server that is spread over several
-nodes, because its first Pod may need no GPU. `pods/hidden-gpu-access` and `pods/gpu-node-squatter` report GPUs that a Pod takes
-otherwise.
+The policy knows the images of vLLM, SGLang and Text Generation Inference whose tag names no other hardware, such as
+`cpu`. It reports a container that starts the server and names no extended resource. Not reported are:
+
+- Pods with ResourceClaims or a runtime class.
+- Pods with a label or annotation for GPUs, because GPU schedulers read these.
+- Servers that are spread over several nodes, because the first Pod may need no GPU.
+
+`pods/hidden-gpu-access` and `pods/gpu-node-squatter` report Pods that use GPUs, or run on GPU nodes, without a request.
 
 ## Sources
 vLLM 0.11 `vllm/config/device.py` (fails without a device), `docker/Dockerfile` (CUDA image) and

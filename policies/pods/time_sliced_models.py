@@ -8,7 +8,7 @@ A time-sliced GPU is `nvidia.com/gpu.shared`, or one on a node whose product lab
 
 ## Instead
 Give each model a MIG slice, which has its own memory, if the GPU supports MIG (A100, H100, H200, B200 and the like).
-T4, A10G, L4 and L40S do not: there use MPS with memory limits, or a smaller GPU for each model. If the annotation
+T4, A10G, L4 and L40S do not support MIG: use MPS with memory limits, or a smaller GPU for each model. If the annotation
 `gpugate.dev/gpu-memory`, such as `10Gi`, gives the memory of the model, the finding names profiles that are large
 enough.
 

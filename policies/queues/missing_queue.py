@@ -27,8 +27,8 @@ metadata:
 ```
 
 A workload is reported once, and its Pods are not. A bare Pod is denied in mode `enforce`; a workload gets a warning. The label may
-be on the workload or on its Pods; for KAI, the label `project` also names a queue. Nothing is reported for DaemonSets, and for Kueue
-in a namespace with a LocalQueue `default`, whose name Kueue writes into workloads without a queue.
+be on the workload or on its Pods; for KAI, the label `project` also names a queue. DaemonSets are not reported. For Kueue, nothing
+is reported in a namespace with a LocalQueue `default`, because Kueue writes this name into workloads without a queue.
 
 ## Sources
 Kueue v0.14 `pkg/controller/jobframework/interface.go` (QueueNameForObject), `pkg/controller/constants` (QueueLabel), "Setup

@@ -1,8 +1,8 @@
 """Autoscaler whose workload does not exist.
 
 ## Why is this bad?
-Nothing is scaled: KEDA and Kubernetes report an error in the status of the object and change no replicas. The workload that was
-meant keeps its replicas at the peak, and its GPUs without load.
+Nothing is scaled: KEDA and Kubernetes report an error in the status of the object and change no replicas. The intended workload
+gets no more replicas at the peak, and keeps its GPUs when it has no load.
 
 ## Instead
 Write kind and name of the workload as they are. Without `kind`, KEDA looks for a Deployment:
@@ -15,7 +15,7 @@ spec:
     name: llm
 ```
 
-The policy looks up Deployments, StatefulSets and ReplicaSets, and only where all of them are known: at admission, in an audit, and in
+The policy is evaluated only if gpugate has read all Deployments, StatefulSets and ReplicaSets: at admission, in an audit, and in
 `gpugate check --complete-context`. It reports an autoscaler if a workload of its namespace requests GPUs, or if a query reads
 metrics of model servers or GPUs. A HorizontalPodAutoscaler that KEDA made is not reported in addition to its ScaledObject.
 

@@ -16,7 +16,7 @@ spec:
 ```
 
 A ScaledObject is reported if its workload requests GPUs or is not known. `scaling/unbounded-replicas` reports a number above
-the maximum of the platform, and `scaling/gpu-ceiling` one that needs too many GPUs; they are then the only finding.
+the maximum of the platform, and `scaling/gpu-ceiling` a number that needs too many GPUs. This policy then reports nothing.
 
 ## Sources
 KEDA v2.20.2 `controllers/keda/scaledobject_controller.go` (handlePause, scaleTargetToPausedCount: it sets the number and
