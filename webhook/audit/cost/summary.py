@@ -1,4 +1,4 @@
-"""Compute the cost of a cluster's GPUs, as defined in `report.audit_words`."""
+"""Compute the cost of a cluster's GPUs, as defined in `audit.words`."""
 
 from __future__ import annotations
 
