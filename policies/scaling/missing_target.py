@@ -33,7 +33,7 @@ from gpugate.policies.scaling._queries import is_of_servers
 from gpugate.policies.scaling._scaled_objects import MAKER_NEEDS, is_made_by_keda, queries
 from gpugate.policies.sdk.facts import Known, derived, named, object_doubt
 from gpugate.policies.sdk.findings import Stance, Violation
-from gpugate.policies.sdk.objects import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT
+from gpugate.policies.sdk.objects import HORIZONTAL_POD_AUTOSCALER, REPLICA_SET, SCALED_OBJECT
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.scale_targets import TARGET_KINDS, TARGET_NEEDS, scale_target, workload_demand
 
@@ -73,7 +73,7 @@ def _missing(scaler: Field, ctx: AnyContext, *, of_gpus: bool) -> Iterator[Viola
         if doubt:
             yield doubt
         return
-    others = [found for each in TARGET_KINDS for found in _with_gpus(each, ctx)]
+    others = [found for each in _NAMES for found in _with_gpus(each, ctx)]
     if not others and not of_gpus:
         return
     message = f"{target} does not exist in namespace {namespace}"
@@ -96,4 +96,5 @@ def _names(kind: Kind, known: Known, ctx: AnyContext) -> tuple[tuple[str, str], 
     )
 
 
-_NAMES: Final = {kind: partial(_names, kind) for kind in TARGET_KINDS}
+# Not of ReplicaSets: that of a deleted Deployment remains for a moment.
+_NAMES: Final = {kind: partial(_names, kind) for kind in TARGET_KINDS if kind is not REPLICA_SET}
