@@ -38,9 +38,9 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from gpugate.policies.pods._amounts import asked
-from gpugate.policies.pods._model_servers import programs, running_server
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import NAMES_ACCELERATOR
+from gpugate.policies.sdk.model_servers import programs, running_server
 from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams

@@ -36,9 +36,9 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._amounts import asked
-from gpugate.policies.pods._model_servers import Arguments, programs, running_server
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.gpu_demand import NAMES_ACCELERATOR
+from gpugate.policies.sdk.model_servers import Arguments, programs, running_server
 from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.workload_class import ceiling_of_templates, owner_kind

@@ -41,10 +41,10 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.model_servers import SERVERS
 from gpugate.policies.pods._amounts import OWN_AMOUNTS
-from gpugate.policies.pods._model_servers import programs, running_server
 from gpugate.policies.pods._placement import gpu_tolerations
 from gpugate.policies.sdk.concerns import Each, Text
 from gpugate.policies.sdk.findings import Stance, Violation
+from gpugate.policies.sdk.model_servers import image_of, programs, running_server
 from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.workload_class import ceiling_of_templates, owner_kind
@@ -52,11 +52,10 @@ from gpugate.policies.sdk.workload_class import ceiling_of_templates, owner_kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.pods._model_servers import Arguments
     from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.model_servers import Arguments
     from gpugate.policies.sdk.policy import AnyContext
 
-_LONGEST_IMAGE: Final = 255
 _OTHER_HARDWARE: Final = re.compile(r"(?<![a-z])(?:cpu|gaudi|habana|hpu|intel|neuron|npu|tpu|xeon|xpu)(?![a-z])")
 _IMAGES: Final = tuple(f"*{image}*" for server in SERVERS for image in server.gpu_images)
 _VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
@@ -74,8 +73,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     if (kind and ctx.wrapper is None) or kind in OWN_AMOUNTS or _gets_gpus_otherwise(pod, ctx):
         return
     for container in pod["spec", "containers"]:
-        image = container["image"].text[-_LONGEST_IMAGE:].partition("@")[0].rpartition("/")[2]
-        name, _, tag = image.partition(":")
+        name, tag = image_of(container)
         if not any(name in server.gpu_images for server in SERVERS) or _OTHER_HARDWARE.search(tag.lower()):
             continue
         running = running_server(container, ctx.derived(programs)[container.path])

@@ -32,11 +32,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.data.model_servers import SERVERS
 from gpugate.policies.scaling._scaled_objects import has_formula, maximum, most_replicas, queries
 from gpugate.policies.sdk.commands import started_programs
 from gpugate.policies.sdk.facts import Need
 from gpugate.policies.sdk.findings import Stance, Violation
+from gpugate.policies.sdk.model_servers import running_server
 from gpugate.policies.sdk.objects import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT
 from gpugate.policies.sdk.pod_templates import pod_templates
 from gpugate.policies.sdk.policy import validates
@@ -52,7 +52,6 @@ from gpugate.policies.sdk.scale_targets import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.sdk.commands import Started
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.objects import Kind
     from gpugate.policies.sdk.policy import AnyContext
@@ -73,7 +72,6 @@ _STARTED: Final = tuple(
     for kind in TARGET_KINDS
 )
 _NEEDS: Final = (*TARGET_NEEDS, *_STARTED)
-_LONGEST_IMAGE: Final = 255
 
 
 @validates(SCALED_OBJECT, mode=Stance.WARN, needs=_NEEDS)
@@ -118,23 +116,5 @@ def _server(kind: Kind, workload: Field) -> str:
         for template in pod_templates(kind.group, kind.name, workload)
         for container in template["spec", "containers"]
     )
-    found = (_started_server(container, started) for container in containers for started in _all_started(container))
-    return next((name for name in found if name in _WAITING), "")
-
-
-def _all_started(container: Field) -> tuple[Started, ...]:
-    return started_programs(container) or ()
-
-
-def _started_server(container: Field, started: Started) -> str:
-    """Return the name of a server by its program, its Python module, or the image whose entrypoint it is."""
-    words = started.words
-    image = container["image"].text[-_LONGEST_IMAGE:].partition("@")[0].rpartition("/")[2].partition(":")[0]
-    module = words[1] if started.program.startswith("python") and words[:1] == ("-m",) and len(words) > 1 else ""
-    for server in SERVERS:
-        is_program = any(
-            started.program == name and (not word or words[:1] == (word,)) for name, word in server.programs
-        )
-        if is_program or module in server.modules or (not started.program and image in server.images):
-            return server.name
-    return ""
+    running = (running_server(container, started_programs(container) or ()) for container in containers)
+    return next((found.server.name for found in running if found and found.server.name in _WAITING), "")

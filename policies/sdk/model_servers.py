@@ -80,8 +80,14 @@ def running_server(container: Field, started: tuple[Started, ...]) -> Running | 
     )
 
 
+def image_of(container: Field) -> tuple[str, str]:
+    """Return name and tag of a container's image, without its registry, path and digest."""
+    name, _, tag = container["image"].text[-_LONGEST_IMAGE:].partition("@")[0].rpartition("/")[2].partition(":")
+    return name, tag
+
+
 def _of_image(container: Field, words: tuple[str, ...]) -> Running | None:
-    image = container["image"].text[-_LONGEST_IMAGE:].partition("@")[0].rpartition("/")[2].partition(":")[0]
+    image, _ = image_of(container)
     found = (server for server in SERVERS if image in server.images)
     return next((Running(server, Arguments(words), alone=True) for server in found), None)
 
