@@ -112,7 +112,7 @@ def _general(reference: Field, ctx: Context[Params]) -> Iterator[Violation | Ski
     other = derived(fact, _general_pools, ctx).get(_class_of(reference))
     if other is None:
         if not fact.complete:
-            yield Skip("other NodePools may exist")
+            yield Skip("not all NodePools are known")
     else:
         yield Violation(
             name.path,

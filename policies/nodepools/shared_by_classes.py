@@ -292,8 +292,8 @@ _DEARER: Final = (
 )
 _TAKEN: Final = "Karpenter tries pools by weight, so inference uses up nodes and limits of the training pool."
 _CLASSIFY: Final = (
-    "list a label of its nodes under platform.workload_classes in the policy file; or add the label "
-    f"{CLASS_LABEL} to its template (Karpenter then replaces its nodes)"
+    "add one of its node labels to platform.workload_classes in the policy file, or add the label "
+    f"{CLASS_LABEL} to the template of the pool (Karpenter then replaces its nodes)"
 )
 _UNREAD: Final = (
     "Policies for training or inference are not evaluated on a pool whose labels name no class of workload."

@@ -86,8 +86,8 @@ DAEMON_SET_NEED: Final = Need(
     ),
 )
 _KEPT_OFF: Final = (
-    "Nodes of the pool run no Pod of the DaemonSet: without a device plugin Pods cannot use their GPUs, and without an "
-    "exporter their GPUs are not measured."
+    "If the DaemonSet is a device plugin, Pods cannot use the GPUs of these nodes. If it is an exporter, these GPUs have "
+    "no metrics."
 )
 _WITHOUT_PLUGIN: Final = (
     "Nodes without a device plugin report no GPUs: GPU Pods stay Pending, and Karpenter does not treat the nodes as "

@@ -137,7 +137,7 @@ def _limits(demand: GpuDemand, ctx: AnyContext) -> dict[str, dict[str, Amount]] 
     if not isinstance(pools, Known):
         return Skip(pools.reason)
     if not pools.complete:
-        return Skip("other NodePools may exist")
+        return Skip("not all NodePools are known")
     return {pool["metadata", "name"].text: limits(pool) for pool, _ in pools_for(ctx.subject, demand, ctx)}
 
 

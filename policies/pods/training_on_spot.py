@@ -111,7 +111,7 @@ def _found(placement: Placement) -> Violation | Skip | None:
     on_spot = may_have(CAPACITY_TYPE, "spot", ctx)
     message = _spot_message(pod, ctx) if on_spot else _company_message(pod, ctx, chosen=chosen)
     if not message:
-        return None if chosen or _complete(ctx) else Skip("other NodePools may exist")
+        return None if chosen or _complete(ctx) else Skip("not all NodePools are known")
     why = _INTERRUPTED if on_spot else _CONSOLIDATED
     return Violation(selector.path, f"{message} {told_by(ctx)}", hint=_hint(ctx), why=why)
 

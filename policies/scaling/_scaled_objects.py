@@ -92,7 +92,7 @@ def shortage(template: Field, resource: str, count: int, replicas: int, ctx: Any
     if not isinstance(pools, Known):
         return Skip(pools.reason)
     if not pools.complete:
-        return Skip("other NodePools may exist")
+        return Skip("not all NodePools are known")
     known = each(pools, ctx)
     limited = [(limit, pool) for pool in known if (limit := limits(pool.subject).get(resource)) is not None]
     unlimited = [pool for pool in known if resource not in limits(pool.subject)]

@@ -74,7 +74,7 @@ def check(workload: Field, ctx: AnyContext) -> Iterator[Violation]:
     at_most = most_for(workload_demand(kind, workload, ctx)) if scaler else Stance.OFF
     if at_most:
         message = f"replicas is {number}, although {scaler} sets the replicas of this {kind.name}"
-        hint = "remove replicas; where kubectl apply wrote it, first run kubectl apply edit-last-applied and remove it there"
+        hint = "delete replicas; if kubectl apply has set it, first delete it with kubectl apply edit-last-applied"
         fix = Patches((Patch("remove", replicas.path, None, "leaves the number of replicas to the autoscaler"),))
         yield Violation(replicas.path, message, at_most, hint, fix)
 

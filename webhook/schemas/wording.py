@@ -12,7 +12,7 @@ from gpugate.policies.sdk.quantity import type_name
 from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gpugate.policies.sdk.field import Path
     from gpugate.webhook.schemas.table import Node
@@ -104,7 +104,10 @@ def unknown(path: Path, node: Node, within: Mapping[str, Any]) -> tuple[SchemaPr
 
 def missing(path: Path, node: Node | None) -> SchemaProblem:
     """Of a field that must be there."""
-    remedy = f"write {path[-1]}: {_wanted(node)}" if node and _wanted(node) else f"write {path[-1]}"
+    if node and node.required and not node.enum:
+        remedy = f"add {path[-1]} with {_fields(node.required)}"
+    else:
+        remedy = f"write {path[-1]}: {_wanted(node)}" if node and _wanted(node) else f"write {path[-1]}"
     return SchemaProblem(path, f'required field "{path[-1]}" is missing', remedy)
 
 
@@ -204,10 +207,14 @@ def _wanted(node: Node | None) -> str:
     if node.enum:
         return ("" if len(node.enum) == 1 else "one of ") + _names([_plain(each) for each in node.enum])
     if node.required:
-        return f"an object with the field{'s' if len(node.required) > 1 else ''} {_names(node.required)}"
+        return f"an object with {_fields(node.required)}"
     if node.int_or_string:
         return "a string or a whole number"
     return _EXAMPLES.get(node.pattern) or _TYPES.get(node.type, "")
+
+
+def _fields(names: Sequence[str]) -> str:
+    return f"the field{'s' if len(names) > 1 else ''} {_names(names)}"
 
 
 def _names(names: Iterable[str]) -> str:

@@ -104,5 +104,5 @@ def test_one_without_a_limit_has_room_for_all(context: Contexts) -> None:
 
 
 def test_pools_that_may_be_missing_tell_nothing(context: Contexts) -> None:
-    assert found(context, pool(), complete=False) == Skip("other NodePools may exist")
+    assert found(context, pool(), complete=False) == Skip("not all NodePools are known")
     assert found(context, "", complete=False) == Skip("no nodepools to look up")
