@@ -7,8 +7,8 @@ USD an hour, and nodes expire after 30 days by default.
 `consolidateAfter: Never` has this effect. A value that is not below `expireAfter` has it too, because the node then
 expires first. A value of `max_after` or more is also reported.
 
-An `expireAfter` of one hour or less already limits the cost of an empty node. Then only `Never` and a value of
-`max_after` or more are reported.
+An `expireAfter` of one hour or less already limits the cost of an empty node. In such a pool, a `consolidateAfter` that is
+not below `expireAfter` is not reported, but `Never` and a value of `max_after` or more are.
 
 ## Instead
 Write how long a node may stay empty. If Pods must not be moved, allow consolidation of empty nodes only:

@@ -151,7 +151,7 @@ def _another_make(make: Make, types: MatchingTypes, limits: Field) -> Violation:
         f"{count} of the instance types {'has' if count == 1 else 'have'} {make.resources[0]}, but the pool has no limit on it",
         at_most=Stance.WARN if is_minor(make, types) else Stance.ENFORCE,
         hint=f"add a limit of {make.resources[0]}, or require one manufacturer",
-        why=f"Limits on other accelerators do not limit the nodes for Pods that request {make.resources[0]}.",
+        why=f"The limits of the pool are on other accelerators. Nothing limits how many nodes Karpenter launches for Pods that request {make.resources[0]}.",
     )
 
 

@@ -103,7 +103,7 @@ def _another_make(make: Make, types: MatchingTypes, taints: Field) -> Violation:
         f"{count} of the instance types {'has' if count == 1 else 'have'} {make.resources[0]}, but the pool has no taint for it",
         at_most=Stance.WARN if is_minor(make, types) else Stance.ENFORCE,
         hint="require one manufacturer with the label karpenter.k8s.aws/instance-gpu-manufacturer",
-        why=f"Pods that request {make.resources[0]} do not tolerate the taint of the other accelerator, so they cannot run on these nodes.",
+        why=f"The taint of the pool is for another accelerator. Pods that request {make.resources[0]} do not tolerate it, so they cannot run on nodes of this pool.",
     )
 
 

@@ -19,8 +19,8 @@ tolerations:
 ```
 
 gpugate compares a pool with each DaemonSet that tolerates the taint of the pool's accelerator and whose node selector
-can match the pool's nodes. If gpugate finds no such DaemonSet, but one may exist, it also reports the taint: `check`,
-for example, reads only the given files. By default, the device plugins of NVIDIA, AMD and Neuron tolerate only the
+can match the pool's nodes. gpugate also reports the taint if it finds no such DaemonSet and cannot know whether one
+exists. This is usual for `check`, which reads only the given files. By default, the device plugins of NVIDIA, AMD and Neuron tolerate only the
 taint of their accelerator. With other values of their charts they may tolerate more. List the keys that they tolerate
 in `tolerated`.
 

@@ -4,7 +4,7 @@
 The Pod uses GPUs that the scheduler allocated to other Pods: their jobs run slower or out of memory, and the usage
 appears in no quota and no cost report.
 
-The following settings are denied on every node, because a container runtime exposes the devices that they name:
+There are three groups of settings. The first group names devices, and the container gets these devices:
 
 - The variables `NVIDIA_VISIBLE_DEVICES`, `HABANA_VISIBLE_DEVICES`, `AMD_VISIBLE_DEVICES` and
   `AWS_NEURON_VISIBLE_DEVICES`, also if `fieldRef` takes the value from the Pod's metadata. If the value comes from a
@@ -13,29 +13,32 @@ The following settings are denied on every node, because a container runtime exp
   `/var/run/nvidia-container-devices`.
 - Device files of accelerators on the host, and the directory of the kubelet's device plugins.
 
-The following is denied if the Pod tolerates the taint of GPU nodes, selects such nodes or names one with `nodeName`.
-It gives access to every device of the node:
+The second group gives access to every device of the node:
 
 - A privileged container.
 - `CUDA_VERSION` without `NVIDIA_VISIBLE_DEVICES`: NVIDIA's runtime treats the container as an old image and exposes
   all GPUs.
-- The sockets of container runtimes, and each directory that contains such a socket or the directory of the kubelet's
-  device plugins, such as `/`, `/run` and `/var/lib/kubelet`. A read-only mount does not protect a socket.
+- A mount of a container runtime's socket, or of a directory above it, such as `/` or `/run`. A read-only mount does not
+  protect a socket.
+- A mount of a directory above that of the kubelet's device plugins, such as `/var/lib/kubelet`.
 - The host's `/dev`.
 
-For the same Pods, the following are only warnings: a mount of the host's `/dev/dri`, `/dev/char` or CDI
-specifications (`/etc/cdi`, `/run/cdi`), a writable mount of the host's `/proc`, and `hostPID` together with the
-capability `SYS_ADMIN`, `SYS_PTRACE` or `ALL`.
+The third group may give access to devices: a mount of the host's `/dev/dri`, `/dev/char` or CDI specifications
+(`/etc/cdi`, `/run/cdi`), a writable mount of the host's `/proc`, and `hostPID` together with the capability `SYS_ADMIN`,
+`SYS_PTRACE` or `ALL`.
 
-If `nodeName` names a node that gpugate does not find, the settings that are denied only on GPU nodes give a warning.
-The Pod bypasses taints, but the node may have no GPU.
+| the Pod | first group | second group | third group |
+|---|---|---|---|
+| requests no GPU, and cannot run on GPU nodes | denied | - | - |
+| requests no GPU, and tolerates the taint of GPU nodes, selects them, or names one with `nodeName` | denied | denied | warning |
+| requests no GPU, and names a node that gpugate does not find | denied | warning | warning |
+| has a ResourceClaim that gpugate does not find, which may be for a GPU | denied, but runtime classes are not evaluated | warning, if the Pod can run on GPU nodes | warning, if the Pod can run on GPU nodes |
+| requests GPUs | warning for variables, annotations and mounts of `/dev/null` | - | - |
+| requests only shares of GPUs (MIG slices, `nvidia.com/gpu.shared`) | the same, but denied for whole GPUs | denied for a privileged container | - |
 
-If the Pod requests a GPU, only settings that name devices are reported, and only as warnings. The request appears in
-quotas and cost reports, but the container may use other GPUs than the allocated one. If the Pod requests only shares of
-GPUs (MIG slices, `nvidia.com/gpu.shared`), a setting that names whole GPUs is denied, and so is a privileged container.
-
-If gpugate does not find a ResourceClaim of the Pod, the claim may be for a GPU. The first list then applies as to a
-Pod without a GPU, except that a runtime class is not evaluated. All other settings give a warning.
+`nodeName` bypasses taints, but a node that gpugate does not find may have no GPU. A Pod that requests a GPU appears in
+quotas and cost reports, but may use other GPUs than the allocated one. In a Pod of a DaemonSet, the first group gives a
+warning, and the other groups are not reported.
 
 A debug container that is added to a running Pod is evaluated in the same way.
 

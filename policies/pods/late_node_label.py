@@ -20,8 +20,8 @@ requirements. Not reported are:
 - Pods that select nodes of a node group, or one node by its name.
 - Pods whose label exists on a known node that Karpenter did not launch.
 
-A label in the template of a NodePool must have the value that the node gets later. Otherwise Karpenter launches a node, the label
-is overwritten, and the Pod cannot run there.
+If you write such a label into the template of a NodePool, use the value that will be detected on the node. If you write another
+value, Karpenter launches a node, the label is overwritten, and the Pod cannot run there.
 
 ## Sources
 Karpenter v1.14.1 `pkg/scheduling/requirements.go` (Compatible: "does not have known values"), kubernetes-sigs/karpenter issue

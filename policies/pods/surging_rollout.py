@@ -18,8 +18,8 @@ strategy:
 One replica is then missing while the new Pod starts. If that is not acceptable, allow the GPUs of one more Pod.
 
 Kubernetes rounds `maxSurge` up and `maxUnavailable` down: with the defaults (25 %), a Deployment with one to three replicas
-starts a new Pod before an old one stops. The policy reports such a Deployment if its replicas fit, but one more Pod would
-exceed a limit. The limit is the sum of the limits of all node pools that can run the Pod, or a ResourceQuota of the
+starts a new Pod before an old one stops. The policy reports a Deployment that does so if its replicas fit within a limit and
+one more Pod does not. The limit is the sum of the limits of all node pools that can run the Pod, or a ResourceQuota of the
 namespace. The policy uses the limits of node pools only if all NodePools are known, and each pool that can run the Pod has a
 limit. If not even the replicas fit within the pools, `scaling/gpu-ceiling` reports the Deployment instead.
 

@@ -23,11 +23,11 @@ A training Pod is reported in three cases:
 
 - The Pod selects Spot.
 - The Pod does not exclude Spot, and gpugate finds a NodePool that may run it on Spot.
-- The Pod excludes Spot, but selects neither nodes for training nor one NodePool, and gpugate finds a NodePool for
-  inference that may run it.
+- The Pod excludes Spot, but selects no training nodes and names no NodePool, and gpugate finds a NodePool for inference
+  that may run it.
 
-In other cases, a Pod that selects neither nodes for training nor one NodePool is evaluated only if gpugate has found
-all NodePools. A Pod that cannot run on nodes of Karpenter is not reported. Such a Pod selects the label of an EKS
+If none of these cases applies, but the Pod selects no training nodes and names no NodePool, the Pod passes only if
+gpugate has found all NodePools. Otherwise it counts as not evaluated. A Pod that cannot run on nodes of Karpenter is not reported. Such a Pod selects the label of an EKS
 managed node group, a GKE node pool or similar, or names one host by its host name or by `nodeName`.
 
 gpugate treats a Pod as training only if something shows it: its labels, a framework that only trains (such as a

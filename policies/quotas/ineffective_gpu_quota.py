@@ -23,8 +23,8 @@ GPUs of dynamic resource allocation are counted by device class: `gpu.nvidia.com
 A name without the prefix is denied. A name with the prefix `limits.` is only a warning, because the scheduler of
 HAMi, a project that shares GPUs, reads such names. There are two exceptions:
 
-- If the quota also has the name with `requests.` for the same resource, the names without a prefix and with `limits.`
-  are not reported.
+- If the quota also contains `requests.nvidia.com/gpu`, neither `nvidia.com/gpu` nor `limits.nvidia.com/gpu` is reported.
+  The same holds for other resources.
 - If the quota also limits `gpumem` or `gpucores`, which are resources of HAMi, the name with `limits.` is not reported.
 
 ## Sources

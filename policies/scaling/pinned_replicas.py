@@ -21,11 +21,12 @@ and Kubernetes sets it to the default of 1 replica. To prevent this, first run `
 line there. The next apply then does not change the number of replicas.
 
 `gpugate check` reports a Deployment or StatefulSet with GPUs if one of the files that it reads contains an autoscaler for it. At
-admission, the field can also contain a number that an autoscaler set, or the default. The webhook therefore reports it only in a
-new object if the number is not 1, and in an update that changes the number. An audit does not report it. Not reported are:
+admission, the field can also contain a number that an autoscaler set, or the default. The webhook therefore reports the
+field in two cases: a new object has a number other than 1, or an update changes the number. An audit does not report it. Not
+reported are:
 
 - `replicas: 0` on a workload with a HorizontalPodAutoscaler, because this value turns the autoscaler off.
-- A ScaledObject that is paused, and an autoscaler whose minimum is its maximum.
+- A workload whose ScaledObject is paused, or whose autoscaler has the same minimum and maximum.
 
 ## Sources
 Kubernetes v1.36 "Horizontal Pod Autoscaling", sections "Migrating Deployments and StatefulSets to horizontal autoscaling" and
@@ -74,7 +75,7 @@ def check(workload: Field, ctx: AnyContext) -> Iterator[Violation]:
     at_most = most_for(workload_demand(kind, workload, ctx)) if scaler else Stance.OFF
     if at_most:
         message = f"replicas is {number}, although {scaler} sets the replicas of this {kind.name}"
-        hint = "delete replicas; if kubectl apply has set it, first delete it with kubectl apply edit-last-applied"
+        hint = "delete replicas; if kubectl apply wrote it before, first run kubectl apply edit-last-applied and delete it there, or the number becomes 1"
         fix = Patches((Patch("remove", replicas.path, None, "leaves the number of replicas to the autoscaler"),))
         yield Violation(replicas.path, message, at_most, hint, fix)
 

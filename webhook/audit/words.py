@@ -26,17 +26,18 @@ COST_DEFINITIONS: Final = {
     "created again.",
     "idle": "The GPUs that nodes offer to Pods, minus the allocated ones. For a node without a device plugin, as with "
     "DRA, the number of GPUs of its instance type is used.",
-    "unpriced": "GPUs of nodes whose instance type is unknown or has no price, and GPUs allocated on nodes whose number of "
-    "GPUs gpugate cannot determine. No total includes them, and no price is estimated.",
+    "unpriced": "All GPUs of a node whose instance type is unknown or has no price, and the allocated GPUs of a node for "
+    "which gpugate cannot determine how many GPUs it has. No total includes them, and no price is estimated.",
     "unbounded": "NodePools and autoscalers without a limit on their GPUs, with their worst-case cost per hour. A NodePool "
-    "without any limit has no worst-case cost. If a NodePool limits only CPU and memory, its worst case is the "
-    "most expensive instance type within these limits. An autoscaler is unbounded if it has no maximum (KEDA then"
-    " uses 100), or if scaling/unbounded-replicas reports its maximum. Its worst-case cost is: maximum x GPUs per"
+    "without any limit has no worst-case cost. If a NodePool limits only CPU and memory, its worst case is as "
+    "many nodes of one instance type as these limits allow, for the type that then costs most. An autoscaler is"
+    " unbounded if it has no maximum (KEDA then uses 100), or if its maximum is so high that"
+    " scaling/unbounded-replicas has a finding for it. Its worst-case cost is: maximum x GPUs per"
     " Pod x GPU price of the most expensive instance type that the NodePools may launch. If the limits of the"
     " NodePools allow fewer GPUs, only these count.",
     "wasted": "Idle GPUs of three kinds. First, all idle GPUs of a node, if Pods use at most half of its GPUs and no "
-    "pending Pod fits on it. Second, idle GPUs for which the node has too little free "
-    "CPU, memory or Pod slots for any GPU Pod of the cluster. Third, the parts of GPUs that the slices of a"
+    "pending Pod fits on it. Second, idle GPUs of a node on which no GPU Pod of the cluster fits, "
+    "because too little CPU or memory or too few Pod slots are free. Third, the parts of GPUs that the slices of a"
     " MIG layout do not cover.",
     "pools": "By NodePool and instance type: the GPUs of existing nodes, the allocated ones, and the cost of all these nodes "
     "per hour.",

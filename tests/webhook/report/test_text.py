@@ -20,6 +20,7 @@ from gpugate.webhook.report.located import (
 )
 from gpugate.webhook.report.plain import Paint
 from gpugate.webhook.report.view import View
+from gpugate.webhook.report.words import BY_CONVENTION
 
 POOL = ObjectName("karpenter.sh/v1", "NodePool", "", "gpu")
 EXCERPT = ("spec:", "  disruption:", "    consolidationPolicy: WhenEmptyOrUnderutilized")
@@ -47,7 +48,7 @@ def test_a_finding_about_names_of_the_platform_says_why_it_is_a_note() -> None:
     note = replace(DENIAL, severity=Severity.NOTE, stance=Stance.WARN, convention=True)
 
     assert [line.partition("= ")[2] for line in lines(note)[-3:-1]] == [
-        "severity: note, because no policy file sets your names of labels, tags and classes (`gpugate config init` writes one)",
+        f"severity: {BY_CONVENTION}",
         "at admission: would be allowed with a warning (warn)",
     ]
 
