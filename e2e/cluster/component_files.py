@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
 
 import tools
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+# The Pod of a Job with this annotation runs until it is deleted; kwok completes all others at once.
+HANGS: Final = "e2e.gpugate.dev/hangs"
 # How nodes become Ready and stay it, and how Pods run, complete and go.
 _STAGES = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
 
@@ -38,5 +43,14 @@ def written_stages(folder: Path) -> Path:
     # Beside the stages are `kustomization.yaml` and folders of tests.
     files = [file for stage in _STAGES for file in sorted((source / stage).glob("*-*.yaml"))]
     joined = folder / "stages.yaml"
-    joined.write_text("\n---\n".join(file.read_text(encoding="utf-8") for file in files), encoding="utf-8")
+    joined.write_text("\n---\n".join(map(json.dumps, _stages(files))), encoding="utf-8")
     return joined
+
+
+def _stages(files: list[Path]) -> Iterator[dict[str, Any]]:
+    for file in files:
+        stage = yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)
+        if stage["metadata"]["name"] == "pod-complete":
+            hangs = {"key": f'.metadata.annotations["{HANGS}"]', "operator": "DoesNotExist"}
+            stage["spec"]["selector"]["matchExpressions"].append(hangs)
+        yield stage

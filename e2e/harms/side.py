@@ -85,8 +85,11 @@ class Side:
 
     def scale(self, deployment: Object, replicas: int) -> None:
         """Change how many Pods a Deployment has."""
-        answer = self.api.patch(self._here(deployment), {"spec": {"replicas": replicas}})
-        assert answer.ok, answer.message
+        self._patch(deployment, {"replicas": replicas})
+
+    def roll_out(self, deployment: Object) -> None:
+        """Change the Pods of a Deployment, so that new ones replace those that run."""
+        self._patch(deployment, {"template": {"metadata": {"annotations": {"example.com/version": "2"}}}})
 
     def until(self, condition: Callable[[], T], what: str, seconds: float = SOON_SECONDS) -> T:
         """Wait until a condition on what is watched gives something true; return that.
@@ -168,6 +171,10 @@ class Side:
         if obj["kind"] in _CLUSTER_SCOPED:
             return obj
         return {**obj, "metadata": {**obj["metadata"], "namespace": self.name}}
+
+    def _patch(self, obj: Object, spec: Object) -> None:
+        answer = self.api.patch(self._here(obj), {"spec": spec})
+        assert answer.ok, answer.message
 
     def _made(self, obj: Object, *, dry_run: bool = False) -> Object:
         answer = self.api.create(obj, dry_run=dry_run)

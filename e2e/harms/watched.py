@@ -25,6 +25,7 @@ PATHS: Final[Mapping[str, str]] = {
     "Deployment": "/apis/apps/v1/deployments",
     "Event": "/api/v1/events",
     "HorizontalPodAutoscaler": "/apis/autoscaling/v2/horizontalpodautoscalers",
+    "Job": "/apis/batch/v1/jobs",
     "Node": "/api/v1/nodes",
     "NodeClaim": "/apis/karpenter.sh/v1/nodeclaims",
     "NodePool": "/apis/karpenter.sh/v1/nodepools",
