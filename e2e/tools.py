@@ -80,6 +80,7 @@ _KEDA_STAMP = f"-s -w -X github.com/kedacore/keda/v2/version.Version={KEDA_VERSI
 HARMS = (
     Tool("karpenter", "sigs.k8s.io/karpenter/kwok", "karpenter", _KARPENTER_STAMP),
     Tool("keda", "github.com/kedacore/keda/v2/cmd/operator", "keda", _KEDA_STAMP),
+    Tool("keda-adapter", "github.com/kedacore/keda/v2/cmd/adapter", "keda", _KEDA_STAMP),
     Tool("keda-webhooks", "github.com/kedacore/keda/v2/cmd/webhooks", "keda", _KEDA_STAMP),
 )
 GATEKEEPER_VERSION = "v3.23.0"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cluster.certificates import Certificates
+from cluster.certificates import PROXY, Certificates
 from cluster.component_files import written_audit_policy, written_stages
 from cluster.kubeconfig import write_kubeconfig
 from cluster.ports import HOST, free_ports
@@ -79,6 +79,7 @@ class Components:
             f"--service-account-signing-key-file={files.service_account_key}",
             f"--audit-policy-file={written_audit_policy(self.folder)}",
             f"--audit-log-path={self.audit_log}",
+            *self._aggregating(),
             *more,
         )
         return Component("kube-apiserver", f"{self.url}/readyz", flags)
@@ -121,6 +122,19 @@ class Components:
             "--leader-elect=false",
         )
         return Component(name, f"https://{HOST}:{self._ports[name]}/healthz", (*common, *flags))
+
+    def _aggregating(self) -> tuple[str, ...]:
+        """Return what lets the API server pass requests on to the servers of APIServices."""
+        files = self.certificates
+        return (
+            f"--requestheader-client-ca-file={files.proxy_authority}",
+            f"--requestheader-allowed-names={PROXY}",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            f"--proxy-client-cert-file={files.proxy.certificate}",
+            f"--proxy-client-key-file={files.proxy.key}",
+        )
 
     def _serving(self, name: str) -> tuple[str, ...]:
         files = self.certificates.server

@@ -12,26 +12,26 @@ from urllib.parse import parse_qs, urlsplit
 from cluster.ports import HOST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 _QUERY = "/api/v1/query"
 
 
 class Prometheus:
-    """A server that is asked for instant queries: `url`. What was not set has no series, and is answered so."""
+    """A server that is asked for instant queries: `url`. What was not set has no result."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://{HOST}:{port}"
-        self._answers: dict[str, Callable[[], float | None]] = {}
+        self._answers: dict[str, Callable[[], Sequence[float]]] = {}
 
-    def set(self, query: str, answer: Callable[[], float | None]) -> None:
-        """Answer a query with what this returns each time: a number, or None where there is no series."""
+    def set(self, query: str, answer: Callable[[], Sequence[float]]) -> None:
+        """Answer a query with what this returns each time: the value of each series."""
         self._answers[query] = answer
 
     def asked(self, query: str) -> dict[str, object]:
         """Return the body of an answer; as of Prometheus 3, "HTTP API", "Instant queries"."""
-        value = self._answers.get(query, lambda: None)()
-        series = [] if value is None else [{"metric": {}, "value": [0, str(value)]}]
+        values = self._answers.get(query, tuple)()
+        series = [{"metric": {"pod": str(n)}, "value": [0, str(value)]} for n, value in enumerate(values)]
         return {"status": "success", "data": {"resultType": "vector", "result": series}}
 
 

@@ -24,8 +24,8 @@ def test_it_never_leaves_zero(harm: Harm) -> None:
     for side in harm.sides:
         # Given: no replica yet, and requests that wait in a queue.
         side.create(side.pool(["g5.xlarge", "g5.2xlarge"]), side.deployment("serve", 0))
-        asked = counted(side, OF_ITS_PODS, lambda side=side: WAITING if side.running("serve") else None)
-        counted(side, OF_THE_QUEUE, lambda: WAITING)
+        asked = counted(side, OF_ITS_PODS, lambda side=side: [WAITING] if side.running("serve") else [])
+        counted(side, OF_THE_QUEUE, lambda: [WAITING])
         if side.guarded:
             harm.refused(scaled(side, OF_ITS_PODS), "with the length of the queue as its metric the workload starts")
             side.create(scaled(side, OF_THE_QUEUE))
@@ -41,11 +41,11 @@ def test_it_never_leaves_zero(harm: Harm) -> None:
     assert not harm.without.pods("serve")
 
 
-def counted(side: Side, query: str, answer: Callable[[], float | None]) -> list[float | None]:
+def counted(side: Side, query: str, answer: Callable[[], list[float]]) -> list[list[float]]:
     """Answer a query of a side, and return where each answer is added."""
-    given: list[float | None] = []
+    given: list[list[float]] = []
 
-    def add() -> float | None:
+    def add() -> list[float]:
         given.append(answer())
         return given[-1]
 
