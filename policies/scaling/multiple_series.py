@@ -2,7 +2,7 @@
 
 ## Why is this bad?
 Scaling stops when the second replica starts: the query then has two results, KEDA reports an error, and the number of
-replicas no longer follows the load.
+replicas no longer follows the load. If the ScaledObject has a `fallback`, KEDA then uses the number of replicas in it.
 
 ## Instead
 Aggregate the query to one number. If the threshold is per replica, use the total:
