@@ -36,9 +36,9 @@ def _told(harm: SeenHarm) -> Iterator[str]:
     file, _, name = harm.test.partition("::")
     *first, last = harm.controllers
     controllers = f"{', '.join(first)} and {last}" if first else last
-    yield f"**Without gpugate:** {harm.happened}. The test observed this {harm.seconds} s after its start.{_cost(harm)}\\"
+    yield f"**Without gpugate:** {harm.happened}.{_cost(harm)}\\"
     yield f"**With gpugate:** {harm.prevented}.\\"
-    yield f"Observed with {controllers}, on {harm.date}: [{name}]({_ROOT}/{file})."
+    yield f"Observed with {controllers}, on {harm.date}, {harm.seconds} s into the test [{name}]({_ROOT}/{file})."
 
 
 def _cost(harm: SeenHarm) -> str:

@@ -7,8 +7,8 @@ USD an hour, and nodes expire after 30 days by default.
 `consolidateAfter: Never` has this effect. A value that is not below `expireAfter` has it too, because the node then
 expires first. A value of `max_after` or more is also reported.
 
-An `expireAfter` of one hour or less already limits the cost of an empty node. In such a pool, a `consolidateAfter` that is
-not below `expireAfter` is not reported, but `Never` and a value of `max_after` or more are.
+An `expireAfter` of one hour or less already limits the cost of an empty node. In such a pool, only `Never` and
+values of `max_after` or more are reported, and a `consolidateAfter` that exceeds `expireAfter` is not.
 
 ## Instead
 Write how long a node may stay empty. If Pods must not be moved, allow consolidation of empty nodes only:
@@ -25,7 +25,7 @@ keep empty nodes.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (consolidateAfter, replicas), `pkg/controllers/disruption/emptiness.go`
-(Never holds for empty nodes too).
+(the value `Never` also applies to empty nodes).
 """
 
 from __future__ import annotations

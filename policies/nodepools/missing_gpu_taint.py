@@ -28,8 +28,8 @@ only some of them, the pool gets a warning. Require one manufacturer.
 
 Split a pool that names types with and without GPUs, such as `[p5.48xlarge, t3.nano]`, into two pools. A taint on the
 one pool would exclude the Pods that use the types without GPUs. Without a taint these Pods run on the GPU nodes, and
-Karpenter even launches GPU nodes for Pods that are too large for the other types. A pool that allows GPU types only
-because it does not restrict its instance types is not reported.
+Karpenter even launches GPU nodes for Pods that are too large for the other types. A pool that does not restrict its
+instance types can launch GPU nodes too, but it is not reported.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/v1/nodeclaim.go` (`taints`, `startupTaints`); aws/karpenter-provider-aws v1.14.1

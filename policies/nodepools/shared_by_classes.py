@@ -292,8 +292,8 @@ _DEARER: Final = (
 )
 _TAKEN: Final = "Karpenter tries pools by weight, so inference uses up nodes and limits of the training pool."
 _CLASSIFY: Final = (
-    "add one of its node labels to platform.workload_classes in the policy file, or add the label "
-    f"{CLASS_LABEL} to the template of the pool (Karpenter then replaces its nodes)"
+    "map a node label of this pool to a class under platform.workload_classes in the policy file; or set the label "
+    f"{CLASS_LABEL} in the template of the pool, after which Karpenter replaces the nodes of the pool"
 )
 _UNREAD: Final = (
     "Policies for training or inference are not evaluated on a pool whose labels name no class of workload."

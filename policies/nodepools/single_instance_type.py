@@ -21,8 +21,8 @@ Name several types, families or GPUs. Or require what the workload needs, such a
 If only one type has the requested GPU, the finding is a warning. Use reserved capacity for such a GPU: a pool with
 `karpenter.sh/capacity-type In [reserved]`, or for one capacity reservation, is not reported if it allows a single type.
 
-The pool is still denied if other types have the same GPU model with a different number of GPUs. Allow the types with more
-of these GPUs too.
+A pool with one type that is not reserved is denied if types with another number of the same GPU exist. Allow the types
+with more of these GPUs too.
 
 ## Sources
 Karpenter v1.14.1 `pkg/scheduling/requirement.go`, `requirements.go` (matching, `minValues`),
@@ -188,9 +188,7 @@ def _too_few(pool: Field, types: MatchingTypes, counted: int, ctx: Context[Param
         hint = f"{hint}; {real_names(catalogue)}"
     with_gpu = " with an accelerator" if types.others and counted & types.others == 0 else ""
     if known + unknown > 1:
-        message = (
-            f"allows {known + unknown} instance types{with_gpu} ({names}); {why} need at least {needed} ({narrowed})"
-        )
+        message = f"allows only {known + unknown} instance types{with_gpu} ({names}), {narrowed}; {why} need at least {needed}"
         why = _SPOT if "spot" in node_pools.capacity_types(types.requirements) else _FEW
         yield Violation(path, message, Stance.WARN, hint, fix, why=why)
     elif known and only_type_with_its_gpu(types, left.bit_length() - 1):

@@ -18,27 +18,26 @@ tolerations:
   - {key: karpenter.sh/capacity-type, operator: Exists, effect: NoSchedule}
 ```
 
-gpugate compares a pool with each DaemonSet that tolerates the taint of the pool's accelerator and whose node selector
-can match the pool's nodes. gpugate also reports the taint if it finds no such DaemonSet and cannot know whether one
-exists. This is usual for `check`, which reads only the given files. By default, the device plugins of NVIDIA, AMD and Neuron tolerate only the
-taint of their accelerator. With other values of their charts they may tolerate more. List the keys that they tolerate
-in `tolerated`.
+gpugate checks each DaemonSet that tolerates the taint of the pool's accelerator and whose node selector can match the
+pool's nodes. It reports every other taint of the pool that such a DaemonSet does not tolerate. It also reports a taint
+if it finds no such DaemonSet and cannot know whether one exists. This is usual for `check`, which reads only the given
+files. By default, the device plugins of NVIDIA, AMD and Neuron tolerate only the taint of their accelerator. With other
+values of their charts they may tolerate more. List the keys that they tolerate in `tolerated`.
 
-Without such a DaemonSet, gpugate reports the taint only for pools of EC2 nodes that Karpenter launches. The
-other nodes have a device plugin: nodes of EKS Auto Mode include it, GKE installs one that tolerates every taint, and
-the one in the AKS documentation tolerates `sku=gpu`. EC2 nodes with Bottlerocket include NVIDIA's plugin: list the
-keys of their taints in `tolerated`.
+Without such a DaemonSet, gpugate reports a taint only for pools with an EC2NodeClass. It does not report taints for EKS
+Auto Mode, GKE and AKS: nodes of EKS Auto Mode include a device plugin, GKE installs one that tolerates every taint, and
+the one in the AKS documentation tolerates `sku=gpu`. EC2 nodes with Bottlerocket include NVIDIA's plugin: list the keys
+of their taints in `tolerated`.
 
 When a DaemonSet is evaluated, it is compared with the pools in the same way.
 
 ## Sources
 NVIDIA gpu-operator v26.7.0 `deployments/gpu-operator/values.yaml` (`daemonsets.tolerations`); NVIDIA k8s-device-plugin
-v0.17.1 `deployments/helm/nvidia-device-plugin/values.yaml` (`tolerations`); EKS user guide "Install the
-Kubernetes device plugin for GPUs", as of 2026-11-22; Karpenter v1.14.1
-`pkg/controllers/nodeclaim/lifecycle/initialization.go` (RequestedResourcesRegistered); Kubernetes v1.36
-`pkg/controller/daemon/daemon_controller.go` (NodeShouldRunDaemonPod); EKS user guide "Deploy an accelerated workload", as
-of 2026-11-21; AKS documentation "Use GPUs for compute-intensive workloads", GKE documentation "Run GPUs in GKE Standard node
-pools", as of 2026-11-22.
+v0.17.1 `deployments/helm/nvidia-device-plugin/values.yaml` (`tolerations`); EKS user guide "Install the Kubernetes
+device plugin for GPUs", as of 2026-11-22; Karpenter v1.14.1 `pkg/controllers/nodeclaim/lifecycle/initialization.go`
+(RequestedResourcesRegistered); Kubernetes v1.36 `pkg/controller/daemon/daemon_controller.go` (NodeShouldRunDaemonPod);
+EKS user guide "Deploy an accelerated workload", as of 2026-11-21; AKS documentation "Use GPUs for compute-intensive
+workloads", GKE documentation "Run GPUs in GKE Standard node pools", as of 2026-11-22.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ reported at its owner only.
 
 ## Sources
 Kubernetes v1.36 `batch/v1` JobSpec (a Job that exceeds its deadline fails, and its Pods are deleted); Kubeflow
-training-operator v1.9.4 and mpi-operator v0.6.0 RunPolicy; JobSet v0.12.0 `jobset_types.go` (it has Jobs with deadlines,
-and none of its own); KubeRay `ray-operator/apis/ray/v1/rayjob_types.go`; KEDA v2.20.2 `scaledjob_types.go`; Kueue
+training-operator v1.9.4 and mpi-operator v0.6.0 RunPolicy; JobSet v0.12.0 `jobset_types.go` (a JobSet has no deadline,
+only its Jobs have one); KubeRay `ray-operator/apis/ray/v1/rayjob_types.go`; KEDA v2.20.2 `scaledjob_types.go`; Kueue
 documentation "Workload", maximum execution time; Karpenter v1.14.1 `pkg/utils/pod/scheduling.go`;
 open-policy-agent/gatekeeper-library pull request 737.
 """

@@ -1,14 +1,14 @@
 """Pod that uses GPUs without requesting them.
 
 ## Why is this bad?
-The Pod uses GPUs that the scheduler allocated to other Pods: their jobs run slower or out of memory, and the usage
-appears in no quota and no cost report.
+The Pod uses GPUs that the scheduler allocated to other Pods. These Pods slow down or run out of GPU memory, and no quota
+or cost report shows the usage.
 
 There are three groups of settings. The first group names devices, and the container gets these devices:
 
 - The variables `NVIDIA_VISIBLE_DEVICES`, `HABANA_VISIBLE_DEVICES`, `AMD_VISIBLE_DEVICES` and
-  `AWS_NEURON_VISIBLE_DEVICES`, also if `fieldRef` takes the value from the Pod's metadata. If the value comes from a
-  ConfigMap, a Secret or a field that has no value yet, the finding is only a warning.
+  `AWS_NEURON_VISIBLE_DEVICES`, also if `fieldRef` takes the value from the Pod's metadata. If gpugate cannot see the
+  value, because it comes from a ConfigMap, a Secret or a field of the Pod that is set later, the finding is a warning.
 - A CDI annotation, an `nvidia` or `habana` runtime class, and mounts of `/dev/null` below
   `/var/run/nvidia-container-devices`.
 - Device files of accelerators on the host, and the directory of the kubelet's device plugins.
@@ -34,9 +34,10 @@ The third group may give access to devices: a mount of the host's `/dev/dri`, `/
 | requests no GPU, and names a node that gpugate does not find | denied | warning | warning |
 | has a ResourceClaim that gpugate does not find, which may be for a GPU | denied, but runtime classes are not evaluated | warning, if the Pod can run on GPU nodes | warning, if the Pod can run on GPU nodes |
 | requests GPUs | warning for variables, annotations and mounts of `/dev/null` | - | - |
-| requests only shares of GPUs (MIG slices, `nvidia.com/gpu.shared`) | the same, but denied for whole GPUs | denied for a privileged container | - |
+| requests only shares of GPUs (MIG slices, `nvidia.com/gpu.shared`) | warning for variables, annotations and mounts of `/dev/null`; denied if they expose whole GPUs | denied for a privileged container | - |
 
-`nodeName` bypasses taints, but a node that gpugate does not find may have no GPU. A Pod that requests a GPU appears in
+`nodeName` bypasses taints, so a Pod with `nodeName` needs no toleration to run on a GPU node. If gpugate does not find that
+node, the node may have no GPU. A Pod that requests a GPU appears in
 quotas and cost reports, but may use other GPUs than the allocated one. In a Pod of a DaemonSet, the first group gives a
 warning, and the other groups are not reported.
 

@@ -15,13 +15,15 @@ strategy:
     maxUnavailable: 1
 ```
 
-One replica is then missing while the new Pod starts. If that is not acceptable, allow the GPUs of one more Pod.
+One replica is then missing while the new Pod starts. If that is not acceptable, raise the limit of the node pool or the
+quota by the GPUs of one Pod.
 
-Kubernetes rounds `maxSurge` up and `maxUnavailable` down: with the defaults (25 %), a Deployment with one to three replicas
-starts a new Pod before an old one stops. The policy reports a Deployment that does so if its replicas fit within a limit and
-one more Pod does not. The limit is the sum of the limits of all node pools that can run the Pod, or a ResourceQuota of the
-namespace. The policy uses the limits of node pools only if all NodePools are known, and each pool that can run the Pod has a
-limit. If not even the replicas fit within the pools, `scaling/gpu-ceiling` reports the Deployment instead.
+Kubernetes rounds `maxSurge` up and `maxUnavailable` down: with the defaults (25 %), a Deployment with one to three
+replicas starts a new Pod before an old one stops. The policy reports a Deployment whose rollout starts a new Pod before
+an old one stops, if the limit on GPUs is enough for its replicas but not for one more Pod. The limit is the sum of the
+limits of all node pools that can run the Pod, or a ResourceQuota of the namespace. The policy uses the limits of node
+pools only if all NodePools are known, and each pool that can run the Pod has a limit. If not even the replicas fit
+within the pools, `scaling/gpu-ceiling` reports the Deployment instead.
 
 ## Sources
 Kubernetes v1.36.3 `pkg/controller/deployment/util/deployment_util.go` ResolveFenceposts, `pkg/apis/apps/v1/defaults.go`

@@ -26,9 +26,10 @@ A training Pod is reported in three cases:
 - The Pod excludes Spot, but selects no training nodes and names no NodePool, and gpugate finds a NodePool for inference
   that may run it.
 
-If none of these cases applies, but the Pod selects no training nodes and names no NodePool, the Pod passes only if
-gpugate has found all NodePools. Otherwise it counts as not evaluated. A Pod that cannot run on nodes of Karpenter is not reported. Such a Pod selects the label of an EKS
-managed node group, a GKE node pool or similar, or names one host by its host name or by `nodeName`.
+A Pod that selects no training nodes and names no NodePool could run on a NodePool that gpugate does not know. Such a
+Pod passes only if gpugate has found all NodePools; otherwise it counts as not evaluated. A Pod that cannot run on nodes
+of Karpenter is not reported. Such a Pod selects the label of an EKS managed node group, a GKE node pool or similar, or
+names one host by its host name or by `nodeName`.
 
 gpugate treats a Pod as training only if something shows it: its labels, a framework that only trains (such as a
 PyTorchJob), or a training launcher in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`). The

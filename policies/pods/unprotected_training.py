@@ -17,7 +17,7 @@ Pods that select a node group (of EKS, AKS, kOps) or nodes of GKE by a label suc
 
 gpugate recognizes a Pod that trains by its labels, by a framework that only trains (such as a PyTorchJob), or by a
 training launcher in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`, `python -m
-torch.distributed.run`, `mpirun` with a script that is named for training).
+torch.distributed.run`, `mpirun` with a script such as `train.py`).
 
 Some Pods possibly train: Pods of a RayJob, MPIJob, JobSet or Volcano Job, Pods of an indexed or parallel Job, and
 Pods that run a script such as `train.py`. They are protected too, because an annotation costs little. No other policy
@@ -30,8 +30,8 @@ metadata:
     karpenter.sh/do-not-disrupt: "true"
 ```
 
-With Karpenter 1.12 or later, `value` may be a duration such as `12h`: the Pod is then protected for the first 12
-hours after its start. A training run that hangs thus cannot keep its GPUs indefinitely.
+With Karpenter 1.12 or later, the parameter `value` of this policy can be a duration. With `12h`, the Pod is protected
+only for the first 12 hours after its start. A training run that hangs thus cannot keep its GPUs indefinitely.
 
 ## Sources
 - Annotation and values: Karpenter v1.14.1 `pkg/apis/v1/labels.go`, `pkg/utils/pod/scheduling.go`; durations since

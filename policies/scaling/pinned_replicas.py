@@ -75,7 +75,7 @@ def check(workload: Field, ctx: AnyContext) -> Iterator[Violation]:
     at_most = most_for(workload_demand(kind, workload, ctx)) if scaler else Stance.OFF
     if at_most:
         message = f"replicas is {number}, although {scaler} sets the replicas of this {kind.name}"
-        hint = "delete replicas; if kubectl apply wrote it before, first run kubectl apply edit-last-applied and delete it there, or the number becomes 1"
+        hint = "if the object is applied with kubectl apply, first delete replicas in kubectl apply edit-last-applied, or the next apply sets 1; then delete it in the manifest"
         fix = Patches((Patch("remove", replicas.path, None, "leaves the number of replicas to the autoscaler"),))
         yield Violation(replicas.path, message, at_most, hint, fix)
 

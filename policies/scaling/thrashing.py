@@ -1,9 +1,9 @@
 """GPU workload that is scaled down as soon as its load falls.
 
 ## Why is this bad?
-When the load drops for a short time, GPU Pods are removed. New Pods serve requests only minutes later, when a node, its driver,
-the image and the model are ready. Requests wait until then, and the GPUs of nodes that start and end cost money without doing any
-work.
+When the load drops for a short time, GPU Pods are removed. New Pods serve requests only minutes later, when a node, its
+driver, the image and the model are ready. Requests wait until then. While nodes start up and shut down, their GPUs cost
+money but do no work.
 
 ## Instead
 Wait before scaling down. 300 s is the default of Kubernetes and KEDA, so it is enough to delete the setting:
@@ -24,8 +24,8 @@ The policy reports two settings:
 - `cooldownPeriod` below `min_cooldown`, if the workload scales to zero or to `idleReplicaCount`, and at least one of its triggers
   is not `cron`.
 
-A ScaledObject is reported if its workload requests GPUs or is not known. A HorizontalPodAutoscaler is reported only if its workload
-is known to request GPUs.
+A ScaledObject is reported if its workload requests GPUs or is not known. A HorizontalPodAutoscaler is reported only if
+its workload is known to request GPUs.
 
 A short window is not reported in these cases:
 
@@ -36,8 +36,9 @@ A short window is not reported in these cases:
 
 ## Sources
 Kubernetes v1.36 "Horizontal Pod Autoscaling", sections "Stabilization window" and "Default behavior",
-`k8s.io/api/autoscaling/v2` HPAScalingRules (300 s by default); KEDA v2.20.2 `pkg/scaling/executor/scale_scaledobjects.go`
-(defaultCooldownPeriod 300, scaleToZeroOrIdle); kaito-project/kaito pull request 2325 (966 s from request to a ready server).
+`k8s.io/api/autoscaling/v2` HPAScalingRules (300 s by default); KEDA v2.20.2
+`pkg/scaling/executor/scale_scaledobjects.go` (defaultCooldownPeriod 300, scaleToZeroOrIdle); kaito-project/kaito pull
+request 2325 (966 s from request to a ready server).
 """
 
 from __future__ import annotations

@@ -29,9 +29,9 @@ COST_DEFINITIONS: Final = {
     "unpriced": "All GPUs of a node whose instance type is unknown or has no price, and the allocated GPUs of a node for "
     "which gpugate cannot determine how many GPUs it has. No total includes them, and no price is estimated.",
     "unbounded": "NodePools and autoscalers without a limit on their GPUs, with their worst-case cost per hour. A NodePool "
-    "without any limit has no worst-case cost. If a NodePool limits only CPU and memory, its worst case is as "
-    "many nodes of one instance type as these limits allow, for the type that then costs most. An autoscaler is"
-    " unbounded if it has no maximum (KEDA then uses 100), or if its maximum is so high that"
+    "without any limit has no worst-case cost. If a NodePool limits only CPU and memory, gpugate "
+    "calculates for each instance type how many nodes these limits allow and what they cost; the worst case is the"
+    " highest of these costs. An autoscaler is unbounded if it has no maximum (KEDA then uses 100), or if its maximum is so high that"
     " scaling/unbounded-replicas has a finding for it. Its worst-case cost is: maximum x GPUs per"
     " Pod x GPU price of the most expensive instance type that the NodePools may launch. If the limits of the"
     " NodePools allow fewer GPUs, only these count.",
@@ -65,8 +65,8 @@ DEFINITIONS: Final = {
     **COST_DEFINITIONS,
     "coverage": "How complete the audit is. Each kind that the cluster serves and that policies evaluate or look up has a "
     "value, and the coverage is the mean of these values. The value of a kind is the fraction of its objects that were read, times the fraction "
-    "of its evaluations that had all required data. If a list is incomplete, its value is 0, unless the API "
-    "server reported the number of remaining objects. Objects that were not read never count as allowed.",
+    "of its evaluations that had all required data. If the list of a kind is incomplete and the API "
+    "server did not report how many objects remain, the value of the kind is 0. Objects that were not read never count as allowed.",
 }
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.findings import Patch
 
 _VERBS = {Stance.ENFORCE: "DENIED", Stance.WARN: "allowed with a warning", Stance.AUDIT: "allowed and recorded"}
-BY_CONVENTION: Final = "note, because gpugate uses its default names here; set your own in a policy file (`gpugate config init` writes one)"
+BY_CONVENTION: Final = "note, because no policy file says which labels, tags and classes your platform uses (`gpugate config init` writes one)"
 # The pages about findings without a policy, below `docs`.
 _PAGES = {
     Sort.MALFORMED: "schema-checks",
