@@ -26,9 +26,9 @@ GPU nodes, so they do not count.
 A broad requirement, such as `instance-category`, may allow accelerators of several manufacturers. If the taint covers
 only some of them, the pool gets a warning. Require one manufacturer.
 
-Split a pool that names types with and without GPUs, such as `[p5.48xlarge, t3.nano]`, into two pools. A taint on the
-one pool would exclude the Pods that use the types without GPUs. Without a taint these Pods run on the GPU nodes, and
-Karpenter even launches GPU nodes for Pods that are too large for the other types. A pool that does not restrict its
+Split a pool that names types with and without GPUs, such as `[p5.48xlarge, t3.nano]`, into two pools. With a taint, an
+unsplit pool would exclude the Pods that use the types without GPUs. Without a taint these Pods run on the GPU nodes,
+and Karpenter even launches GPU nodes for Pods that are too large for the other types. A pool that does not restrict its
 instance types can launch GPU nodes too, but it is not reported.
 
 ## Sources

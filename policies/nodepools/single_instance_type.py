@@ -21,8 +21,8 @@ Name several types, families or GPUs. Or require what the workload needs, such a
 If only one type has the requested GPU, the finding is a warning. Use reserved capacity for such a GPU: a pool with
 `karpenter.sh/capacity-type In [reserved]`, or for one capacity reservation, is not reported if it allows a single type.
 
-A pool with one type that is not reserved is denied if types with another number of the same GPU exist. Allow the types
-with more of these GPUs too.
+A pool that allows one type and does not use reserved capacity is denied if EC2 has other types with the same GPU model
+but a different number of GPUs. Allow the types with more of these GPUs too.
 
 ## Sources
 Karpenter v1.14.1 `pkg/scheduling/requirement.go`, `requirements.go` (matching, `minValues`),

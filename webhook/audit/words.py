@@ -26,15 +26,15 @@ COST_DEFINITIONS: Final = {
     "created again.",
     "idle": "The GPUs that nodes offer to Pods, minus the allocated ones. For a node without a device plugin, as with "
     "DRA, the number of GPUs of its instance type is used.",
-    "unpriced": "All GPUs of a node whose instance type is unknown or has no price, and the allocated GPUs of a node for "
-    "which gpugate cannot determine how many GPUs it has. No total includes them, and no price is estimated.",
+    "unpriced": "GPUs without a price. If the instance type of a node is unknown or has no price, all its GPUs are unpriced. If "
+    "gpugate cannot determine how many GPUs a node has, the GPUs allocated on it are unpriced. No total includes them, and no price is estimated.",
     "unbounded": "NodePools and autoscalers without a limit on their GPUs, with their worst-case cost per hour. A NodePool "
     "without any limit has no worst-case cost. If a NodePool limits only CPU and memory, gpugate "
     "calculates for each instance type how many nodes these limits allow and what they cost; the worst case is the"
     " highest of these costs. An autoscaler is unbounded if it has no maximum (KEDA then uses 100), or if its maximum is so high that"
     " scaling/unbounded-replicas has a finding for it. Its worst-case cost is: maximum x GPUs per"
     " Pod x GPU price of the most expensive instance type that the NodePools may launch. If the limits of the"
-    " NodePools allow fewer GPUs, only these count.",
+    " NodePools allow fewer GPUs than that, the number that they allow is used instead.",
     "wasted": "Idle GPUs of three kinds. First, all idle GPUs of a node, if Pods use at most half of its GPUs and no "
     "pending Pod fits on it. Second, idle GPUs of a node on which no GPU Pod of the cluster fits, "
     "because too little CPU or memory or too few Pod slots are free. Third, the parts of GPUs that the slices of a"

@@ -286,7 +286,7 @@ def _add_output(made: argparse.ArgumentParser) -> None:
         "-v",
         "--verbose",
         action="store_true",
-        help="print all findings in full, also on a terminal, and all reasons why policies were not evaluated",
+        help="print all findings in full, also on a terminal, with all their places and all reasons why policies were not evaluated",
     )
     length.add_argument("--summary", action="store_true", help="print only the counts by policy and the summary")
     add("--statistics", action="store_true", help="print the number of findings of each policy at the end")

@@ -65,7 +65,7 @@ def _conventions(report: Report) -> Iterator[str]:
         verb = "uses" if len(by_convention) == 1 else "use"
         objects = sum(1 + len(finding.related) for finding in by_convention)
         about = f"{_count(len(by_convention), 'note')} ({_count(objects, 'object')})"
-        yield f"{about} {verb} default names of labels, tags and classes, because no policy file sets yours: {policies}"
+        yield f"{about} {verb} default names of labels, tags and classes, because no policy file sets yours. Policies: {policies}"
         yield "  `gpugate config init` writes a policy.yaml in which you can set them; `mode: off` turns a policy off"
 
 

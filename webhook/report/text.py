@@ -60,7 +60,7 @@ def write(report: Report, paint: Paint | None = None, view: View | None = None) 
     for group in shown:
         blocks += [paint(heading(group), BOLD)] if group.heading else []
         in_full = [f for f in group.findings if not view.brief or f.severity is Severity.ERROR]
-        blocks += ["\n".join(_finding(finding, paint, view.docs)) for finding in in_full]
+        blocks += ["\n".join(_finding(finding, paint, view)) for finding in in_full]
         in_a_line = [line_of(f) for f in group.findings if view.brief and f.severity is not Severity.ERROR]
         blocks += ["\n".join(in_a_line)] if in_a_line else []
     blocks += [left_out(omitted)] if omitted else []
@@ -75,7 +75,7 @@ def write(report: Report, paint: Paint | None = None, view: View | None = None) 
     return "".join(f"{block}\n\n" for block in blocks[:-1]) + (f"{blocks[-1]}\n" if blocks else "")
 
 
-def _finding(finding: Located, paint: Paint, docs: str) -> Iterator[str]:
+def _finding(finding: Located, paint: Paint, view: View) -> Iterator[str]:
     colour = _COLOURS[finding.severity]
     head = f"{finding.severity.value}[{words.code(finding)}]"
     yield f"{paint(head, BOLD, colour)}: {paint(plain(finding.message), BOLD)}"
@@ -83,7 +83,7 @@ def _finding(finding: Located, paint: Paint, docs: str) -> Iterator[str]:
     shown = f"   {finding.object}" if finding.object else ""
     yield f"{margin}{paint('-->', BLUE)} {plain(where(finding.place))}{paint(plain(shown), DIM)}"
     yield from frame(finding.place, colour, paint)
-    for label, text in _details(finding, docs):
+    for label, text in _details(finding, view):
         yield f"{margin} {paint('=', BLUE)} {label}{plain(text)}"
 
 
@@ -95,18 +95,18 @@ def _suppressed(each: Suppressed, paint: Paint) -> Iterator[str]:
     yield f"  {paint('=', BLUE)} {each.by.value}: {plain(each.reason)}"
 
 
-def _related(related: tuple[Located, ...]) -> Iterator[tuple[str, str]]:
-    """Yield where else the cause has a part, the first few places."""
-    for index, each in enumerate(related[:_SHOWN]):
-        yield "     " if index else "and: ", f"{where(each.place)}   {each.object or ''}".rstrip()
-    if len(related) > _SHOWN:
-        yield "     ", f"and {len(related) - _SHOWN:,} more"
+def _related(related: tuple[Located, ...], most: int) -> Iterator[tuple[str, str]]:
+    """Yield where else the cause has a part, at most so many places."""
+    for index, finding in enumerate(related[:most]):
+        yield "     " if index else "and: ", f"{where(finding.place)}   {finding.object or ''}".rstrip()
+    if len(related) > most:
+        yield "     ", f"and {len(related) - most:,} more; -v lists them"
 
 
-def _details(finding: Located, docs: str) -> Iterator[tuple[str, str]]:
+def _details(finding: Located, view: View) -> Iterator[tuple[str, str]]:
     if finding.path:
         yield "field: ", finding.path
-    yield from _related(finding.related)
+    yield from _related(finding.related, len(finding.related) if view.verbose else _SHOWN)
     if finding.place.variants:
         yield "rendered with: ", "; ".join(finding.place.variants)
     if finding.why:
@@ -122,6 +122,6 @@ def _details(finding: Located, docs: str) -> Iterator[tuple[str, str]]:
     consequence = words.at_admission(finding)
     if consequence:
         yield "at admission: ", consequence
-    address = words.page(finding, docs)
+    address = words.page(finding, view.docs)
     if address or finding.policy:
         yield "docs: ", address or f"gpugate explain {finding.policy}"

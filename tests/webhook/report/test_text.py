@@ -79,6 +79,31 @@ def test_with_an_address_of_the_site_a_finding_links_to_its_page() -> None:
     assert shown.splitlines()[-1] == f"    = docs: {page}"
 
 
+@pytest.mark.parametrize(
+    ("view", "listed"),
+    [
+        pytest.param(
+            View(),
+            ["= and: b.yaml:1:1", "=      b.yaml:2:1", "=      b.yaml:3:1", "=      and 2 more; -v lists them"],
+            id="the first places",
+        ),
+        pytest.param(
+            View(verbose=True),
+            ["= and: b.yaml:1:1", *(f"=      b.yaml:{line}:1" for line in (2, 3, 4, 5))],
+            id="verbose: all places",
+        ),
+    ],
+)
+def test_further_places_of_a_cause_are_listed(view: View, listed: list[str]) -> None:
+    related = tuple(replace(DENIAL, place=Place("b.yaml", line, 1), object=None) for line in range(1, 6))
+
+    shown = text.write(Report((replace(DENIAL, related=related),)), view=view).splitlines()
+
+    first = next(number for number, line in enumerate(shown) if "= and:" in line)
+    assert [line.strip() for line in shown[first : first + len(listed)]] == listed
+    assert "b.yaml" not in shown[first + len(listed)]
+
+
 CONSEQUENCES = {
     "denial": (DENIAL, "would be DENIED (enforce)"),
     "denial in a template": (replace(DENIAL, template_of="Job"), "Pods of this Job would be DENIED (enforce)"),
