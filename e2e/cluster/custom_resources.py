@@ -56,6 +56,12 @@ def definitions(examples: Path) -> list[dict[str, Any]]:
     return [*real, *stand_ins(real, examples)]
 
 
+def read_definitions(folder: Path) -> Iterator[dict[str, Any]]:
+    """Read the definitions in the YAML files of a folder, in the order of the file names."""
+    for file in sorted(folder.glob("*.yaml")):
+        yield from filter(None, yaml.load_all(file.read_text(encoding="utf-8"), yaml.CSafeLoader))
+
+
 def _read() -> Iterator[dict[str, Any]]:
     folders = (
         tools.module_folder(*tools.KARPENTER) / "pkg" / "apis" / "crds",
@@ -63,10 +69,7 @@ def _read() -> Iterator[dict[str, Any]]:
         _E2E / "kinds",
     )
     for folder in folders:
-        for file in sorted(folder.glob("*.yaml")):
-            for document in yaml.load_all(file.read_text(encoding="utf-8"), yaml.CSafeLoader):
-                if document:
-                    yield document
+        yield from read_definitions(folder)
 
 
 def _with_legacy_versions(definition: dict[str, Any]) -> dict[str, Any]:

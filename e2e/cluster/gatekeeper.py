@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import yaml
 from cluster.certificates import Certificates
-from cluster.custom_resources import install
+from cluster.custom_resources import install, read_definitions
 from cluster.ports import HOST, free_ports
 from cluster.probe import answers
 from cluster.process import Process
@@ -55,7 +54,7 @@ def running_gatekeeper(api: Api, kubeconfig: Path, folder: Path, rules: Mapping[
         ProcessError: it died, or did not become ready.
         ToolsError: the program is missing; says how to get it.
     """
-    install(api, _definitions())
+    install(api, read_definitions(tools.module_folder(*tools.GATEKEEPER) / "charts" / "gatekeeper" / "crds"))
     _create_pod(api)
     certificates = Certificates(folder)
     served = folder / "served"
@@ -88,12 +87,6 @@ def running_gatekeeper(api: Api, kubeconfig: Path, folder: Path, rules: Mapping[
         yield Gatekeeper(process, f"https://{HOST}:{port}", certificates.authority)
     finally:
         process.stop()
-
-
-def _definitions() -> Iterator[dict[str, Any]]:
-    folder = tools.module_folder(*tools.GATEKEEPER) / "charts" / "gatekeeper" / "crds"
-    for file in sorted(folder.glob("*.yaml")):
-        yield yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)
 
 
 def _create_pod(api: Api) -> None:

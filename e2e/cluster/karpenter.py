@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import yaml
-from cluster.custom_resources import install
+from cluster.custom_resources import install, read_definitions
 from cluster.ports import HOST, free_ports
 from cluster.probe import answers
 from cluster.process import Process
@@ -36,7 +35,8 @@ def running_karpenter(api: Api, kubeconfig: Path, folder: Path) -> Iterator[Proc
         ProcessError: it died, or did not become ready.
         ToolsError: the program is missing; says how to get it.
     """
-    install(api, (definition for definition in _definitions() if not api.get(definition)))
+    definitions = read_definitions(tools.module_folder(*tools.KARPENTER_CORE) / "kwok" / "apis" / "crds")
+    install(api, (definition for definition in definitions if not api.get(definition)))
     metrics, health = free_ports(2)
     environment = {
         **os.environ,
@@ -60,9 +60,3 @@ def running_karpenter(api: Api, kubeconfig: Path, folder: Path) -> Iterator[Proc
         yield process
     finally:
         process.stop()
-
-
-def _definitions() -> Iterator[dict[str, Any]]:
-    folder = tools.module_folder(*tools.KARPENTER_CORE) / "kwok" / "apis" / "crds"
-    for file in sorted(folder.glob("*.yaml")):
-        yield yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)
