@@ -261,7 +261,7 @@ def _too_many_nested(request: Request) -> Iterator[Excess]:
             total += _members(each.root.value, dotted)
             if total > MOST_TEMPLATES:
                 path = (*each.root.path, *dotted[: dotted.index("*")])
-                yield Excess(_violation(path, render(path), total, MOST_TEMPLATES), grown=True, is_extreme=True)
+                yield Excess(_violation(path, render(path), total, MOST_TEMPLATES), is_extreme=True)
                 return
 
 
