@@ -13,7 +13,7 @@ from library.as_stored import as_stored
 from library.cases import FILES, case
 from library.ended import FOUND
 from library.expectations import PRUNED, REFUSED, expected
-from library.mutations import mended
+from library.mutations import is_fixed
 from library.run import library_run
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from library.run import Sent
 
 JUDGED = [name for name in FILES if name not in REFUSED]
-PAIRS = [name for name in JUDGED if name.replace("/bad-", "/fixed-") in {*JUDGED} - {name} and mended(case(name))]
+PAIRS = [name for name in JUDGED if name.replace("/bad-", "/fixed-") in {*JUDGED} - {name} and is_fixed(case(name))]
 
 
 def short(name: str) -> str:

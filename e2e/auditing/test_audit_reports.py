@@ -152,9 +152,9 @@ class TestAnObject:
         api.delete(made, propagationPolicy="Background", gracePeriodSeconds=0)
         api.eventually(made, lambda found: not found)
 
-    def test_is_deleted_when_it_is_mended(self, denied: Json, cron_job: CronJob, api: Api) -> None:
-        mended = [{"op": "remove", "path": "/spec/template/spec/containers/0/env"}]
-        answer = api.patch(denied, mended, "json")
+    def test_is_deleted_when_it_is_fixed(self, denied: Json, cron_job: CronJob, api: Api) -> None:
+        fixed = [{"op": "remove", "path": "/spec/template/spec/containers/0/env"}]
+        answer = api.patch(denied, fixed, "json")
         assert answer.ok, answer.message
         uid = denied["metadata"]["uid"]
         # Pods that were made from the old template are looked at as well.

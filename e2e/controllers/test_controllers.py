@@ -131,18 +131,18 @@ def test_the_event_of_a_pod_that_was_denied_says_why(api: Api, namespace: str) -
 
 
 @pytest.mark.usefixtures("plain_room")
-def test_a_controller_goes_on_once_the_template_is_mended(api: Api, namespace: str) -> None:
+def test_a_controller_goes_on_once_the_template_is_fixed(api: Api, namespace: str) -> None:
     made = deployment(namespace, "made", pod_spec())
     assert api.create(made).ok
     assert eventually(lambda: failures(api, namespace))
-    mended = copy.deepcopy(made)
-    del mended["spec"]["template"]["spec"]["containers"][0]["env"]
-    assert api.replace(mended).ok
+    fixed = copy.deepcopy(made)
+    del fixed["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert api.replace(fixed).ok
     api.eventually(made, lambda found: has_status(found, availableReplicas=1, replicas=1))
 
 
 @pytest.mark.usefixtures("plain_room")
-def test_pods_that_were_there_before_go_on_and_are_replaced_when_mended(
+def test_pods_that_were_there_before_go_on_and_are_replaced_when_fixed(
     api: Api, namespace: str, webhook: ServedWebhook
 ) -> None:
     made = deployment(namespace, "made", pod_spec())
@@ -153,9 +153,9 @@ def test_pods_that_were_there_before_go_on_and_are_replaced_when_mended(
     finally:
         webhook.register()
     assert api.patch(made, {"metadata": {"labels": {"changed": "yes"}}}).ok
-    mended = copy.deepcopy(made)
-    del mended["spec"]["template"]["spec"]["containers"][0]["env"]
-    assert api.replace(mended).ok
+    fixed = copy.deepcopy(made)
+    del fixed["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert api.replace(fixed).ok
     api.eventually(made, lambda found: has_status(found, availableReplicas=1, updatedReplicas=1, replicas=1))
     assert failures(api, namespace) == []
 

@@ -1,4 +1,4 @@
-"""Which examples admission mends by itself."""
+"""Which examples admission fixes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from library.cases import Case
 
 
-def mended(judged: Case) -> bool:
+def is_fixed(judged: Case) -> bool:
     """Tell whether the policy of an example patches it, and finds nothing after that."""
     request = with_defaults(judged.example.request)
     facts = RunFacts((*judged.example.context, request), complete=judged.example.complete)

@@ -135,10 +135,10 @@ def test_a_strategic_patch_of_a_pod(api: Api, namespace: str, store_before: Stor
     assert HIDDEN_ACCESS not in adding.message
 
 
-def test_a_violation_that_was_mended_may_not_come_back(api: Api, store_before: StoreBefore) -> None:
+def test_a_violation_that_was_fixed_may_not_come_back(api: Api, store_before: StoreBefore) -> None:
     (stored,) = store_before(node_pool())
-    mended = api.patch(stored, {"spec": {"limits": {"nvidia.com/gpu": "8"}}})
-    assert (mended.ok, mended.warnings) == (True, [])
+    fixed = api.patch(stored, {"spec": {"limits": {"nvidia.com/gpu": "8"}}})
+    assert (fixed.ok, fixed.warnings) == (True, [])
     broken = api.patch(stored, {"spec": {"limits": None}})
     assert UNLIMITED in broken.message
 

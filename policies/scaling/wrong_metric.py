@@ -53,7 +53,7 @@ def check(_: Field, ctx: AnyContext) -> Iterator[Violation]:
         rates = [s for s in selectors if _queries.is_gauge(s.metric) and s.call and s.call.name in _FOR_COUNTERS]
         if not wrong and not rates:
             continue
-        fix = Patches((Patch("set", query.path, _mended(query.text, wrong, rates), "queries the exported metric"),))
+        fix = Patches((Patch("set", query.path, _corrected(query.text, wrong, rates), "queries the exported metric"),))
         for name in dict.fromkeys(s.metric for s in wrong):
             right = _queries.right_name(name)
             message = f"vLLM exports {right}, with a colon, not {name}"
@@ -74,9 +74,9 @@ def check(_: Field, ctx: AnyContext) -> Iterator[Violation]:
             )
 
 
-def _mended(text: str, wrong: list[Selector], rates: list[Selector]) -> str:
-    changes = {s.start: (s.metric, _queries.right_name(s.metric)) for s in wrong if text.startswith(s.metric, s.start)}
+def _corrected(query: str, wrong: list[Selector], rates: list[Selector]) -> str:
+    changes = {s.start: (s.metric, _queries.right_name(s.metric)) for s in wrong if query.startswith(s.metric, s.start)}
     changes |= {s.call.start: (s.call.name, "avg_over_time") for s in rates if s.call}
     for start, (old, new) in sorted(changes.items(), reverse=True):
-        text = text[:start] + new + text[start + len(old) :]
-    return text
+        query = query[:start] + new + query[start + len(old) :]
+    return query

@@ -49,7 +49,7 @@ def request(obj: Case, case: Case) -> Request:
 
 
 def costs(obj: Case, case: Case) -> dict[str, str]:
-    """What each policy that finds something makes it cost; `patch` where it mends it."""
+    """What each policy that finds something makes it cost; `patch` where it fixes it."""
     config = parse_config({**CONVENTIONS, **case.get("config", {})})
     facts = RunFacts(request(each, {}) for each in case.get("context", ()))
     verdict = evaluate(ruleset_of(config), request(obj, case), facts, today=dt.date(2026, 11, 21))

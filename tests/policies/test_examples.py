@@ -20,7 +20,7 @@ from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.manifests.documents import Document, Positions, read_text
 from gpugate.webhook.manifests.load import RunFacts
 from gpugate.webhook.testing.expect_comments import Expected, role_of
-from gpugate.webhook.testing.pairs import mended
+from gpugate.webhook.testing.pairs import fixed_objects
 
 if TYPE_CHECKING:
     from gpugate.policies.engine.verdict import Verdict
@@ -95,7 +95,7 @@ def test_a_bad_example_becomes_the_fixed_one(file: Path) -> None:
     bad = library_example(file.with_name(file.name.replace("fixed-", "bad-", 1)))
     documents = [d for d in read_text(file.name, file.read_text()) if isinstance(d, Document)]
     wanted = [d.value for d in documents if not role_of(d) and not is_config(d)]
-    assert [defaulted(obj) for obj in mended(judge(bad), {own})] == [defaulted(obj) for obj in wanted]
+    assert [defaulted(obj) for obj in fixed_objects(judge(bad), {own})] == [defaulted(obj) for obj in wanted]
 
 
 def is_config(document: Document) -> bool:

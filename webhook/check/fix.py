@@ -246,7 +246,7 @@ def _value(text: str) -> Json:
 _ROUNDS: Final = 50  # each changes every object once; few objects have so many things wrong
 
 
-class MendedFile(MutableStruct):
+class FixedFile(MutableStruct):
     """A file with its text before and after; `policies` are those whose changes were made, one entry for each.
 
     `left` says which fixes were not applied, and `is_unfinished` that changes went on causing findings.
@@ -260,14 +260,14 @@ class MendedFile(MutableStruct):
     left: list[str] = field(default_factory=list)
     is_unfinished: bool = False
 
-    def followed_by(self, later: MendedFile) -> MendedFile:
+    def followed_by(self, later: FixedFile) -> FixedFile:
         """Return the file with the changes of both."""
         return replace(self, after=later.after, policies=self.policies + later.policies)
 
 
-def mend(
+def apply_fixes(
     files: Sequence[Input], facts: Sequence[Request], ruleset: Ruleset, options: Options, *, unsafe: bool
-) -> list[MendedFile]:
+) -> list[FixedFile]:
     """Make every change that the findings in some files ask for, on their texts alone; nothing is written.
 
     One change can make another one necessary, so that the files are judged anew until none is left, or each object was
@@ -280,13 +280,13 @@ def mend(
         options: how to judge.
         unsafe: make the changes too that may alter scheduling or cost, and replace whole objects.
     """
-    found = [_opened(file) for file in files]
-    mended = [file for file in found if file is not None]
+    opened = (_open(file) for file in files)
+    fixed = [file for file in opened if file is not None]
     needs, locator = Needs(ruleset.rules, BASES), Locator({rule.policy.id: rule.policy for rule in ruleset.rules})
     tried: set[object] = set()
-    unfinished: list[MendedFile] = []
+    unfinished: list[FixedFile] = []
     for _ in range(_ROUNDS):
-        read = [(file, list(_documents(file, options))) for file in mended]
+        read = [(file, list(_documents(file, options))) for file in fixed]
         manifests = [manifest for _, documents in read for _, held in documents for manifest in held]
         projected = (needs.project(with_defaults(marked(manifest).manifest.request)) for manifest in manifests)
         known = RunFacts([*facts, *(fact for fact in projected if fact)], complete=options.complete_context)
@@ -297,7 +297,7 @@ def mend(
             changed = False
             for document, held in reversed(documents):
                 findings = _findings(document, held, evaluation, options, locator)
-                changed |= _mend_document(file, document, findings, tried, met, unsafe=unsafe)
+                changed |= _fix_document(file, document, findings, tried, met, unsafe=unsafe)
             unfinished += [file] if changed else []
         if not unfinished:
             break
@@ -305,10 +305,10 @@ def mend(
         why = f"fixes are incomplete after {_ROUNDS} changes of one object, each of which caused another finding; run again"
         file.left.append(f"{file.file.label}: {why}")
         file.is_unfinished = True
-    return mended
+    return fixed
 
 
-def _opened(file: Input) -> MendedFile | None:
+def _open(file: Input) -> FixedFile | None:
     data = file.read()
     if isinstance(data, Problem):
         return None
@@ -317,10 +317,10 @@ def _opened(file: Input) -> MendedFile | None:
         text = data.decode(codec)
     except UnicodeDecodeError:
         return None
-    return MendedFile(file, text, text, codec)
+    return FixedFile(file, text, text, codec)
 
 
-def _documents(file: MendedFile, options: Options) -> Iterator[tuple[Document, list[Manifest]]]:
+def _documents(file: FixedFile, options: Options) -> Iterator[tuple[Document, list[Manifest]]]:
     for part in read_text(file.file.label, file.after):
         if isinstance(part, Document):
             found = objects(part, namespace=options.namespace, lenient=not file.file.explicit)
@@ -343,8 +343,8 @@ def _findings(
         yield manifest, sift(located, comments, options.known, (), options.today)[0]
 
 
-def _mend_document(
-    file: MendedFile,
+def _fix_document(
+    file: FixedFile,
     document: Document,
     findings: Iterable[tuple[Manifest, list[Located]]],
     tried: set[object],

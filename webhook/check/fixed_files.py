@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.structs import Struct
-from gpugate.webhook.check.fix import MendedFile, mend
+from gpugate.webhook.check.fix import FixedFile, apply_fixes
 from gpugate.webhook.check.run import numbered
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.manifests.inputs import Input
@@ -36,7 +36,7 @@ _PASSES: Final = 10
 class Fixes(Struct, frozen=True):
     """The files with changes, and a line for each fix that was not applied."""
 
-    files: tuple[MendedFile, ...]
+    files: tuple[FixedFile, ...]
     left: tuple[str, ...]
 
     @property
@@ -62,7 +62,7 @@ def fix_files(
     Returns:
         All fixes, and the result of the last check.
     """
-    files = dict[str, MendedFile]()
+    files = dict[str, FixedFile]()
     left: tuple[str, ...] = ()
     for _ in range(_PASSES):
         fixes = fix(inputs, result)
@@ -97,7 +97,7 @@ def fixes_of(
     }
     numbers = {number: file for number, file in numbered(inputs) if file.label in fixable}
     others = [fact for number, facts in result.facts if number not in numbers for fact in facts]
-    files = mend(list(numbers.values()), others, ruleset, options, unsafe=unsafe)
+    files = apply_fixes(list(numbers.values()), others, ruleset, options, unsafe=unsafe)
     return Fixes(
         tuple(file for file in files if file.after != file.before),
         (*(line for file in files for line in file.left), *_rendered(result)),
@@ -123,12 +123,12 @@ def _rendered(result: CheckResult) -> Iterator[str]:
             yield f"{finding.place.where}: {finding.policy} was not fixed: {why}"
 
 
-def diff_of(files: Sequence[MendedFile]) -> str:
+def diff_of(files: Sequence[FixedFile]) -> str:
     """Return the changes as a unified diff that `patch -p0` applies; on a terminal and in CI without control characters."""
     return "".join(line for file in files for line in _diff(file))
 
 
-def _diff(file: MendedFile) -> Iterator[str]:
+def _diff(file: FixedFile) -> Iterator[str]:
     import difflib  # noqa: PLC0415 -- only --diff needs it, and it costs start-up time
 
     name = file.file.label
@@ -139,7 +139,7 @@ def _diff(file: MendedFile) -> Iterator[str]:
         yield shown if shown.endswith("\n") else f"{shown}\n\\ No newline at end of file\n"
 
 
-def write_fixed(file: MendedFile) -> None:
+def write_fixed(file: FixedFile) -> None:
     """Write a file as a whole or not at all, at the target of links and with its present mode.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Puts what was found in rendered texts where people can mend it, in the files that they were made of."""
+"""Reports findings in rendered objects at the lines of the files that they are rendered from."""
 
 from __future__ import annotations
 

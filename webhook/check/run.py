@@ -189,7 +189,7 @@ def check(
     looked |= {Sort.SCHEMA.value, Sort.MALFORMED.value} if options.schemas else {Sort.MALFORMED.value}
     complete = not any(finding.sort in INCOMPLETE for finding in report.findings)
     seen = Seen(frozenset(looked if complete else ()), frozenset(judged.names), options.whole)
-    # What is looked up is no file's, and is there again when files are mended.
+    # Objects that policies look up belong to no file, so that they are the same after files are fixed.
     return CheckResult(_with_exemptions(report, judged, ruleset, options, seen), [*facts, (_BESIDE, context)], seen)
 
 

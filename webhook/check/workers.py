@@ -68,7 +68,7 @@ class WorkerSession:
         """Judge what was read, with the facts of the whole run; `apart` has other ones for some files, by their places.
 
         Raises:
-            GpugateError: a process met something that a user can mend, or ended early.
+            GpugateError: a process has an error that a user can correct, or ended early.
         """
         for index in range(len(self._connections)):
             self._send(index, (facts, dict(apart)))

@@ -95,7 +95,7 @@ class Place(Struct, frozen=True):
     What a chart or a kustomization renders to has a line of a file only where that is certain. Else `rendered` is the
     line of what it renders to, from which the excerpt is then too, and the region is the beginning of the file.
     `variants` are the values with which the chart was rendered. `is_template` says that the file is what the object was
-    rendered from, which no edit of an object can mend. `unrendered` is the chart or kustomization that the file is part of,
+    rendered from, which no edit of an object can fix. `unrendered` is the chart or kustomization that the file is part of,
     where that was not rendered and the file was evaluated as it is; `altered` says that it would change the object.
     """
 
@@ -172,13 +172,13 @@ class Located(Struct, frozen=True):
 
     @property
     def safely_fixable(self) -> bool:
-        """Whether it can be mended without a change to scheduling or cost; what is exempt needs no mending."""
+        """Whether it can be fixed without a change to scheduling or cost; an exempt finding needs no fix."""
         safe = isinstance(self.fix, Patches) and self.fix.safe
         return not self.exempt and not self.place.is_template and (safe or bool(self.patches))
 
     @property
     def unsafely_fixable(self) -> bool:
-        """Whether it can be mended, and the fix is one to look at first."""
+        """Whether it can be fixed, and the fix needs a review first."""
         return not (self.exempt or self.place.is_template or self.fix is None or self.safely_fixable)
 
     @property

@@ -21,7 +21,7 @@ _MARKUP: Final = re.compile(r"([\\`*_\[\]<>|#@~&])")
 
 
 def write(report: Report, seconds: float | None = None) -> str:
-    """Write a report: a table, the worst first, and how to mend what is wrong."""
+    """Write a report: a table with the most severe findings first, and their fixes."""
     return "".join(f"{line}\n" for line in _lines(report, seconds))
 
 

@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.webhook.check.fix import MendedFile
+from gpugate.webhook.check.fix import FixedFile
 from gpugate.webhook.check.fixed_files import diff_of, write_fixed
 from gpugate.webhook.cli import options, project_flags
 from gpugate.webhook.cli.options import Parser, UsageError
@@ -111,7 +111,7 @@ def update(run: Run, setup: Setup) -> tuple[Run, frozenset[tuple[str, str]], lis
         UsageError: a file cannot be written, or was changed by somebody else meanwhile.
     """
     changes = updates(run.failed)
-    changed = [MendedFile(file.file, file.before, file.after, file.codec) for file in changes.files.values()]
+    changed = [FixedFile(file.file, file.before, file.after, file.codec) for file in changes.files.values()]
     sys.stderr.write(diff_of(changed))
     for file in changed:
         write_fixed(file)

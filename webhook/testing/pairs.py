@@ -80,7 +80,7 @@ def becomes(bad: Prepared, policies: Collection[str], fixed: Annotated) -> Itera
     """Yield how what a bad example becomes differs from the fixed one."""
     place = DocumentPlaces(fixed.manifests[0].document).find(())
     try:
-        made = mended(bad.judge(), policies)
+        made = fixed_objects(bad.judge(), policies)
     except PatchError as error:
         yield Failure(f"the fixes of the bad example exclude each other: {error}", place)
         return
@@ -91,7 +91,7 @@ def becomes(bad: Prepared, policies: Collection[str], fixed: Annotated) -> Itera
         yield Failure("the bad example becomes something else", place, tuple(details))
 
 
-def mended(verdict: Verdict, policies: Collection[str]) -> list[dict[str, Json]]:
+def fixed_objects(verdict: Verdict, policies: Collection[str]) -> list[dict[str, Json]]:
     """Return what an object becomes by its mutations and by the fixes of some policies.
 
     Raises:

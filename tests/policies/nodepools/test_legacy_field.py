@@ -20,7 +20,7 @@ def findings(context: Callable[..., Any], spec: str, kind: str = "NodePool") -> 
     return list(check(ctx.subject, ctx))
 
 
-def mended(context: Callable[..., Any], spec: str, kind: str = "NodePool") -> Any:
+def fixed(context: Callable[..., Any], spec: str, kind: str = "NodePool") -> Any:
     obj: Any = {"spec": yaml.safe_load(spec)}
     for found in findings(context, spec, kind):
         if isinstance(found.fix, Patches):
@@ -61,7 +61,7 @@ def mended(context: Callable[..., Any], spec: str, kind: str = "NodePool") -> An
     ],
 )
 def test_the_fix_of_a_pool(context: Callable[..., Any], spec: str, expected: Any) -> None:
-    assert mended(context, spec) == expected
+    assert fixed(context, spec) == expected
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_the_fix_of_a_pool(context: Callable[..., Any], spec: str, expected: Any
     ],
 )
 def test_the_fix_of_a_node_class(context: Callable[..., Any], spec: str, expected: Any) -> None:
-    assert mended(context, spec, "EC2NodeClass") == expected
+    assert fixed(context, spec, "EC2NodeClass") == expected
 
 
 def test_a_field_without_effect_is_removed_safely(context: Callable[..., Any]) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import Context
 
 Contexts: TypeAlias = "Callable[..., Context[Any]]"
-MENDED = {
+CORRECTED = {
     "a name": ("sum(vllm_num_requests_running)", "sum(vllm:num_requests_running)"),
     "a rate": ("sum(rate(DCGM_FI_DEV_GPU_UTIL[1m]))", "sum(avg_over_time(DCGM_FI_DEV_GPU_UTIL[1m]))"),
     "both": ("irate(vllm_num_requests_running[1m])", "avg_over_time(vllm:num_requests_running[1m])"),
@@ -28,8 +28,8 @@ MENDED = {
 }
 
 
-@pytest.mark.parametrize(("query", "mended"), MENDED.values(), ids=MENDED)
-def test_the_fix_changes_what_is_wrong_and_nothing_else(context: Contexts, query: str, mended: str) -> None:
+@pytest.mark.parametrize(("query", "corrected"), CORRECTED.values(), ids=CORRECTED)
+def test_the_fix_changes_what_is_wrong_and_nothing_else(context: Contexts, query: str, corrected: str) -> None:
     ctx = context(
         {
             "apiVersion": "keda.sh/v1alpha1",
@@ -41,4 +41,4 @@ def test_the_fix_changes_what_is_wrong_and_nothing_else(context: Contexts, query
         }
     )
     fixes = [item.fix for item in check(ctx.subject, ctx) if isinstance(item, Violation)]
-    assert {fix.patches[0].value for fix in fixes if isinstance(fix, Patches)} == {mended}
+    assert {fix.patches[0].value for fix in fixes if isinstance(fix, Patches)} == {corrected}

@@ -12,7 +12,7 @@ from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Violation
 from gpugate.policies.sdk.objects import NODE_POOL, POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
 from gpugate.webhook.check import fix as changing
-from gpugate.webhook.check.fix import MendedFile, changed, mend
+from gpugate.webhook.check.fix import FixedFile, apply_fixes, changed
 from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.session import Evaluation
 from gpugate.webhook.manifests.inputs import Input
@@ -121,17 +121,17 @@ CATALOG = {handler.run.__name__.strip("_"): handler for handler in HANDLERS}
 
 
 @pytest.fixture
-def mended(tmp_path: Path) -> Callable[..., list[MendedFile]]:
-    """Mend texts, each a file, with some policies made for these tests."""
+def fixed(tmp_path: Path) -> Callable[..., list[FixedFile]]:
+    """Fix texts, each a file, with some policies made for these tests."""
 
-    def run(*texts: str, policies: str, unsafe: bool = False, suffix: str = "yaml") -> list[MendedFile]:
+    def run(*texts: str, policies: str, unsafe: bool = False, suffix: str = "yaml") -> list[FixedFile]:
         files = []
         for number, text in enumerate(texts):
             file = tmp_path / f"{number}.{suffix}"
             file.write_bytes(text.encode())
             files.append(Input(str(file), explicit=True))
         catalog = [Policy(f"pods/{name}", "A policy.", (CATALOG[name],)) for name in policies.split()]
-        return mend(files, (), bind(catalog, PolicyConfig()), Options(DAY), unsafe=unsafe)
+        return apply_fixes(files, (), bind(catalog, PolicyConfig()), Options(DAY), unsafe=unsafe)
 
     return run
 
@@ -173,9 +173,9 @@ SAFE: dict[str, tuple[str, str, str]] = {
 
 @pytest.mark.parametrize(("text", "policies", "after"), SAFE.values(), ids=SAFE)
 def test_safe_changes_are_made_in_the_text(
-    text: str, policies: str, after: str, mended: Callable[..., list[MendedFile]]
+    text: str, policies: str, after: str, fixed: Callable[..., list[FixedFile]]
 ) -> None:
-    (file,) = mended(text, policies=policies)
+    (file,) = fixed(text, policies=policies)
 
     assert (file.after, file.left) == (after, [])
 
@@ -199,15 +199,15 @@ UNSAFE: dict[str, tuple[str, str, str]] = {
 
 @pytest.mark.parametrize(("text", "policies", "after"), UNSAFE.values(), ids=UNSAFE)
 def test_unsafe_changes_are_made_when_asked_for(
-    text: str, policies: str, after: str, mended: Callable[..., list[MendedFile]]
+    text: str, policies: str, after: str, fixed: Callable[..., list[FixedFile]]
 ) -> None:
-    (file,) = mended(text, policies=policies, unsafe=True)
+    (file,) = fixed(text, policies=policies, unsafe=True)
 
     assert file.after == after
 
 
-def test_what_changes_in_one_file_counts_for_the_others(mended: Callable[..., list[MendedFile]]) -> None:
-    _, pool = mended(TOLERATED, POOL_YAML, policies="named followed")
+def test_what_changes_in_one_file_counts_for_the_others(fixed: Callable[..., list[FixedFile]]) -> None:
+    _, pool = fixed(TOLERATED, POOL_YAML, policies="named followed")
 
     assert pool.after == POOL_YAML + "  followed: true\n"
 
@@ -228,9 +228,9 @@ LEFT = {
 
 @pytest.mark.parametrize(("text", "policies", "why"), LEFT.values(), ids=LEFT)
 def test_what_cannot_be_changed_safely_is_left_and_said(
-    text: str, policies: str, why: str, mended: Callable[..., list[MendedFile]]
+    text: str, policies: str, why: str, fixed: Callable[..., list[FixedFile]]
 ) -> None:
-    (file,) = mended(text, policies=policies, unsafe=True)
+    (file,) = fixed(text, policies=policies, unsafe=True)
 
     assert file.after == text
     assert file.left
@@ -306,14 +306,14 @@ LISTS = {
 
 
 @pytest.mark.parametrize(("text", "after"), LISTS.values(), ids=LISTS)
-def test_each_object_of_a_list_is_mended(text: str, after: str, mended: Callable[..., list[MendedFile]]) -> None:
-    (file,) = mended(text, policies="tolerating")
+def test_each_object_of_a_list_is_fixed(text: str, after: str, fixed: Callable[..., list[FixedFile]]) -> None:
+    (file,) = fixed(text, policies="tolerating")
 
     assert (file.after, file.left) == (after, [])
 
 
 def test_many_objects_are_as_much_work_as_each_by_itself(
-    mended: Callable[..., list[MendedFile]], monkeypatch: pytest.MonkeyPatch
+    fixed: Callable[..., list[FixedFile]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged: list[Manifest] = []
     lengths: list[int] = []
@@ -331,15 +331,15 @@ def test_many_objects_are_as_much_work_as_each_by_itself(
     monkeypatch.setattr(Evaluation, "of", counted)
     monkeypatch.setattr(changing, "changed", counted_change)
 
-    (file,) = mended(listed(*[ITEM] * 120), policies="tolerating")
+    (file,) = fixed(listed(*[ITEM] * 120), policies="tolerating")
 
     assert (file.after, file.policies) == (listed(*[ITEM + ADDED] * 120), ["pods/tolerating"] * 120)
     assert (len(judged), len(lengths)) == (2 * 120, 120)
     assert max(lengths) < 2 * len(LIST + ITEM)
 
 
-def test_what_has_no_end_is_given_up_and_said(mended: Callable[..., list[MendedFile]]) -> None:
-    (file,) = mended(POOL_YAML, policies="never_enough")
+def test_what_has_no_end_is_given_up_and_said(fixed: Callable[..., list[FixedFile]]) -> None:
+    (file,) = fixed(POOL_YAML, policies="never_enough")
 
     assert file.after == POOL_YAML + "  list:\n" + "    - 1\n" * 50
     assert [line.partition(": ")[2] for line in file.left] == [
@@ -353,6 +353,6 @@ def test_what_is_exempt_is_left_alone(tmp_path: Path) -> None:
     exemption = Exemption(policies=("*",), reason="agreed", owner="us", expires=dt.date(2030, 1, 1))
     ruleset = bind([Policy("pods/named", "A policy.", (_named,))], PolicyConfig(exemptions=(exemption,)))
 
-    (found,) = mend([Input(str(file), explicit=True)], (), ruleset, Options(DAY), unsafe=True)
+    (found,) = apply_fixes([Input(str(file), explicit=True)], (), ruleset, Options(DAY), unsafe=True)
 
     assert found.after == TOLERATED

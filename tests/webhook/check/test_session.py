@@ -63,7 +63,7 @@ def test_a_process_that_dies_is_an_error_and_not_a_good_result(folder: Path) -> 
         check(list(expand([str(folder)])), bind(CATALOG, PolicyConfig()), OPTIONS, session)
 
 
-def test_what_a_user_can_mend_is_told_by_several_processes_as_by_one(tmp_path: Path) -> None:
+def test_several_processes_report_the_errors_of_users_as_one_does(tmp_path: Path) -> None:
     (tmp_path / "ours").mkdir()
     (tmp_path / "ours" / "karpenter.sh.NodePool.json").write_text("{")
     for name in ("a", "b"):

@@ -189,7 +189,7 @@ def test_every_policy_together_comes_to_rest(gpugate: Run, manifests: Path, tmp_
     ran = gpugate("check", "--fix", "--unsafe-fixes", tmp_path)
 
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == once
-    assert "can be mended" not in ran.out
+    assert "can be fixed" not in ran.out
 
 
 USAGE = {

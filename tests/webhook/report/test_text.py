@@ -249,7 +249,7 @@ def test_quiet_and_nothing_found_is_nothing() -> None:
 FIX = Patches((Patch("set", ("spec",), 1, ""),))
 SAFE = replace(DENIAL, fix=replace(FIX, safe=True))
 UNSAFE = replace(DENIAL, fix=FIX)
-MENDING = {
+FIXABLE = {
     "safe and unsafe": (
         (SAFE, UNSAFE, UNSAFE),
         ["1 finding can be fixed with --fix, 2 more with --fix --unsafe-fixes"],
@@ -261,7 +261,7 @@ MENDING = {
 }
 
 
-@pytest.mark.parametrize(("findings", "said"), MENDING.values(), ids=MENDING)
+@pytest.mark.parametrize(("findings", "said"), FIXABLE.values(), ids=FIXABLE)
 def test_the_summary_says_what_can_be_fixed(findings: tuple[Located, ...], said: list[str]) -> None:
     assert [line for line in text.write(Report(findings, objects=1)).splitlines() if "can be fixed" in line] == said
 

@@ -136,7 +136,7 @@ def test_a_result_says_since_when() -> None:
 
 
 def test_what_could_not_be_looked_at_this_time_stays() -> None:
-    first = made(deployment("web", finding("scaling/x"), finding("pods/mended")), seconds=100)
+    first = made(deployment("web", finding("scaling/x"), finding("pods/fixed")), seconds=100)
     second = made(deployment("web", skipped={"scaling/x": "Pods are not known"}), first["results"], seconds=200)
 
     assert second["results"] == [result for result in first["results"] if result["policy"] == "scaling/x"]

@@ -125,7 +125,7 @@ def test_what_others_wrote_over_a_result_is_put_right(cluster: Reported) -> None
     assert counts(cluster.write(audit(deployment("web", finding())))) == (0, 1, 0, 0, 0)
 
 
-def test_a_report_on_what_was_mended_is_deleted(cluster: Reported) -> None:
+def test_a_report_on_a_fixed_object_is_deleted(cluster: Reported) -> None:
     cluster.write(audit(deployment("web", finding()), deployment("other", finding())))
     written = cluster.write(audit(deployment("web"), deployment("other", finding())))
 
@@ -152,7 +152,7 @@ def test_a_report_on_an_object_that_is_not_found_goes_when_the_object_is_surely_
     assert any("not evaluated are unchanged" in remark for remark in written.remarks) == bool(left)
 
 
-def test_what_could_not_be_looked_at_is_not_mended(cluster: Reported) -> None:
+def test_an_object_that_was_not_evaluated_is_not_fixed(cluster: Reported) -> None:
     cluster.write(audit(deployment("web", finding("scaling/x"))))
     written = cluster.write(audit(deployment("web", skipped={"scaling/x": "unavailable"})))
 
