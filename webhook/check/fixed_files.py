@@ -146,7 +146,7 @@ def write_fixed(file: FixedFile) -> None:
         UsageError: it cannot be written, or changed during the run.
     """
     target = Path(os.path.realpath(file.file.name))
-    # A name that nobody can foresee: a repository might have a link there, which would be followed.
+    # An unpredictable name: a repository might have a link at a known one, which would be followed.
     unfinished = target.with_name(f".{target.name}.{os.urandom(8).hex()}")
     try:
         if target.read_bytes() != file.before.encode(file.codec):

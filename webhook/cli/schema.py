@@ -162,11 +162,12 @@ def _print_added(added: Added, file: str) -> None:
     table = added.table
     print(f"{table.kind} of {table.group} ({', '.join(table.releases[0].served)}): wrote {file}")
     places_of: dict[tuple[str, str], list[str]] = {}
-    for each in added.unchecked:
-        places_of.setdefault((" ".join(each.what.split()), each.why), []).append(each.path or "the object")
-    for (what, why), paths in places_of.items():
+    for unchecked in added.unchecked:
+        key = (" ".join(unchecked.expression.split()), unchecked.why)
+        places_of.setdefault(key, []).append(unchecked.path or "the object")
+    for (expression, why), paths in places_of.items():
         more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
-        print(f"  not checked: {paths[0]}{more}: {what[:_WIDTH]}: {why}")
+        print(f"  not checked: {paths[0]}{more}: {expression[:_WIDTH]}: {why}")
 
 
 def _documents(paths: Sequence[str]) -> Iterator[Document | Problem]:

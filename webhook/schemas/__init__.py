@@ -1,1 +1,1 @@
-"""What API servers refuse by the schema of a kind, told without one: tables made of the kinds' own definitions."""
+"""Schema validation without an API server, from tables compiled of the definitions of the kinds."""

@@ -1,4 +1,4 @@
-"""Makes a table of a definition that a user has."""
+"""Compiles a definition of a user into a table."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
-    """A rule or a pattern of a definition that is not checked: at which field, what it is, and why not."""
+    """A rule or a pattern of a definition that is not checked: its field, its text, and the reason."""
 
     path: str
-    what: str
+    expression: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A table, and what of its definition is not in it."""
+    """A table, and the rules and patterns of its definition that it does not contain."""
 
     table: Table
     unchecked: tuple[Unchecked, ...]
@@ -45,7 +45,7 @@ def table_of(definition: Mapping[str, Any], source: str) -> Added:
     name, nodes = names(definition), Nodes()
     unchecked: list[Unchecked] = []
     try:
-        versions = served(definition, nodes, lambda *said: unchecked.append(Unchecked(*said)))
+        versions = served(definition, nodes, lambda *details: unchecked.append(Unchecked(*details)))
     except (AttributeError, TypeError, ValueError):
         raise DefinitionError(
             "a part of spec.versions has another type than it must have: is the file whole?"
@@ -70,7 +70,7 @@ def write(table: Table, folder: Path) -> Path:
         TableError: it cannot be written.
     """
     file = folder / tables.file_name(table.group, table.kind)
-    # A name that nobody can foresee: a repository might have a link there, which would be followed.
+    # An unpredictable name: a repository might have a link at a known one, which would be followed.
     part = file.with_name(f".{file.name}.{os.urandom(8).hex()}")
     try:
         folder.mkdir(parents=True, exist_ok=True)

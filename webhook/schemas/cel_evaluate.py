@@ -46,23 +46,23 @@ def decide(sides: Iterable[Callable[[Scope], Any]], scope: Scope, *, deciding: b
 Value = Any  # Any: the JSON edge
 
 
-def _in(one: Value, other: Value, scope: Scope) -> bool:
-    if isinstance(other, dict):
-        return isinstance(one, str) and one in other
-    if isinstance(other, list):
-        return any(equal(one, each, scope) for each in other)
+def _in(left: Value, right: Value, scope: Scope) -> bool:
+    if isinstance(right, dict):
+        return isinstance(left, str) and left in right
+    if isinstance(right, list):
+        return any(equal(left, element, scope) for element in right)
     raise no_overload("in")
 
 
 def _order(sign: str, compare: Callable[[Value, Value], bool]) -> Operator:
-    def ordered(one: Value, other: Value, scope: Scope) -> bool:
-        if isinstance(one, str) and isinstance(other, str):
-            scope.charge_text(min(len(one), len(other)))
-            return compare(one, other)
-        if _is_amount(one) and _is_amount(other):
-            return compare(one, other)
-        if isinstance(one, bool) and isinstance(other, bool):
-            return compare(one, other)
+    def ordered(left: Value, right: Value, scope: Scope) -> bool:
+        if isinstance(left, str) and isinstance(right, str):
+            scope.charge_text(min(len(left), len(right)))
+            return compare(left, right)
+        if _is_amount(left) and _is_amount(right):
+            return compare(left, right)
+        if isinstance(left, bool) and isinstance(right, bool):
+            return compare(left, right)
         raise no_overload(sign)
 
     return ordered
@@ -72,36 +72,36 @@ def _is_amount(value: Value) -> bool:
     return is_number(value) or isinstance(value, Fraction)
 
 
-def _add(one: Value, other: Value, scope: Scope) -> Value:
-    if isinstance(one, str) and isinstance(other, str):
-        scope.charge_text(small(len(one) + len(other)))
-        return one + other
-    if isinstance(one, list) and isinstance(other, list):
-        scope.charge(small(len(one) + len(other)))
-        return one + other
-    return _SUM(one, other, scope)
+def _add(left: Value, right: Value, scope: Scope) -> Value:
+    if isinstance(left, str) and isinstance(right, str):
+        scope.charge_text(small(len(left) + len(right)))
+        return left + right
+    if isinstance(left, list) and isinstance(right, list):
+        scope.charge(small(len(left) + len(right)))
+        return left + right
+    return _SUM(left, right, scope)
 
 
-def _divided(one: Value, other: Value) -> Value:
-    if isinstance(one, float):
-        return one / other if other else math.nan if not one else math.copysign(math.inf, one)
-    if not other:
+def _divided(left: Value, right: Value) -> Value:
+    if isinstance(left, float):
+        return left / right if right else math.nan if not left else math.copysign(math.inf, left)
+    if not right:
         raise CelEvaluationError("division by zero")
-    return abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
+    return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
 
 
-def _rest(one: Value, other: Value) -> Value:
-    if not isinstance(one, int) or not other:
+def _modulo(left: Value, right: Value) -> Value:
+    if not isinstance(left, int) or not right:
         raise CelEvaluationError("modulus by zero, or of a number that is not an integer")
-    rest = abs(one) % abs(other)
-    return -rest if one < 0 else rest
+    remainder = abs(left) % abs(right)
+    return -remainder if left < 0 else remainder
 
 
 def _arithmetic(sign: str, compute: Callable[[Value, Value], Value]) -> Operator:
-    def computed(one: Value, other: Value, _: Scope) -> Value:
-        if not (is_number(one) and is_number(other)) or isinstance(one, float) is not isinstance(other, float):
+    def computed(left: Value, right: Value, _: Scope) -> Value:
+        if not (is_number(left) and is_number(right)) or isinstance(left, float) is not isinstance(right, float):
             raise no_overload(sign)
-        value = compute(one, other)
+        value = compute(left, right)
         return whole(value) if isinstance(value, int) else value
 
     return computed
@@ -110,7 +110,7 @@ def _arithmetic(sign: str, compute: Callable[[Value, Value], Value]) -> Operator
 _SUM: Final = _arithmetic("+", operator.add)
 OPERATORS: Final[dict[str, Operator]] = {
     "==": equal,
-    "!=": lambda one, other, scope: not equal(one, other, scope),
+    "!=": lambda left, right, scope: not equal(left, right, scope),
     "in": _in,
     "<": _order("<", operator.lt),
     "<=": _order("<=", operator.le),
@@ -120,12 +120,12 @@ OPERATORS: Final[dict[str, Operator]] = {
     "-": _arithmetic("-", operator.sub),
     "*": _arithmetic("*", operator.mul),
     "/": _arithmetic("/", _divided),
-    "%": _arithmetic("%", _rest),
+    "%": _arithmetic("%", _modulo),
 }
 
 
-def _each(scope: Scope, elements: Any, variable: str) -> Iterator[Any]:
-    """Bind the variable to one element after the other; whoever asks sets it back."""
+def _bind_elements(scope: Scope, elements: Any, variable: str) -> Iterator[Any]:
+    """Bind the variable to one element after the other; the caller restores it."""
     if not isinstance(elements, list | dict):
         raise no_overload("a quantifier")
     for element in elements:
@@ -135,7 +135,7 @@ def _each(scope: Scope, elements: Any, variable: str) -> Iterator[Any]:
 
 
 def _decided(scope: Scope, of: Any, variable: str, test: Function, *, deciding: bool) -> bool:
-    return decide((test for _ in _each(scope, of, variable)), scope, deciding=deciding)
+    return decide((test for _ in _bind_elements(scope, of, variable)), scope, deciding=deciding)
 
 
 def _all(scope: Scope, of: Any, variable: str, tests: Sequence[Function]) -> bool:
@@ -148,7 +148,7 @@ def _exists(scope: Scope, of: Any, variable: str, tests: Sequence[Function]) -> 
 
 def _chosen(scope: Scope, of: Any, variable: str, test: Function) -> list[Any]:
     chosen = []
-    for element in _each(scope, of, variable):
+    for element in _bind_elements(scope, of, variable):
         value = test(scope)
         if not isinstance(value, bool):
             raise no_overload("a quantifier")
@@ -165,8 +165,10 @@ def _filter(scope: Scope, of: Any, variable: str, tests: Sequence[Function]) -> 
 
 
 def _map(scope: Scope, of: Any, variable: str, tests: Sequence[Function]) -> list[Any]:
-    *conditions, made = tests
-    return [made(scope) for _ in _each(scope, of, variable) if all(test(scope) is True for test in conditions)]
+    *conditions, transform = tests
+    return [
+        transform(scope) for _ in _bind_elements(scope, of, variable) if all(test(scope) is True for test in conditions)
+    ]
 
 
 QUANTIFIERS: Final[dict[str, Callable[[Scope, Any, str, Sequence[Function]], Any]]] = {
@@ -262,9 +264,9 @@ def _index(tree: Expression) -> Function:
 
 
 def _list(tree: Expression) -> Function:
-    elements = [_function_of(each) for each in tree[1:]]
-    if all(each[0] == "const" for each in tree[1:]):
-        values = [each[1] for each in tree[1:]]
+    elements = [_function_of(operand) for operand in tree[1:]]
+    if all(operand[0] == "const" for operand in tree[1:]):
+        values = [operand[1] for operand in tree[1:]]
         return lambda _: values
     return lambda scope: [element(scope) for element in elements]
 
@@ -317,19 +319,19 @@ def _if(tree: Expression) -> Function:
 
 
 def _operator(tree: Expression) -> Function:
-    if tree[0] == "in" and tree[2][0] == "list" and all(each[0] == "const" for each in tree[2][1:]):
-        return _among(_function_of(tree[1]), [each[1] for each in tree[2][1:]])
-    compute, one, other = OPERATORS[tree[0]], _function_of(tree[1]), _function_of(tree[2])
-    return lambda scope: compute(one(scope), other(scope), scope)
+    if tree[0] == "in" and tree[2][0] == "list" and all(element[0] == "const" for element in tree[2][1:]):
+        return _among(_function_of(tree[1]), [element[1] for element in tree[2][1:]])
+    compute, left, right = OPERATORS[tree[0]], _function_of(tree[1]), _function_of(tree[2])
+    return lambda scope: compute(left(scope), right(scope), scope)
 
 
 def _among(of: Function, values: list[Any]) -> Function:
     """`in` of a list that is written out, which may be long."""
-    texts = frozenset(value for value in values if isinstance(value, str))
+    strings = frozenset(value for value in values if isinstance(value, str))
 
     def among(scope: Scope) -> bool:
         value = of(scope)
-        return value in texts if isinstance(value, str) else any(equal(value, each, scope) for each in values)
+        return value in strings if isinstance(value, str) else any(equal(value, element, scope) for element in values)
 
     return among
 
@@ -351,20 +353,20 @@ def _quantifier(tree: Expression) -> Function:
 def _call(tree: Expression) -> Function:
     _, _, function = (CALLS if tree[0] == "call" else MEMBERS)[tree[1]]
     charging = tree[0] == "member" and tree[1] in CHARGING
-    arguments = [_function_of(each) for each in tree[2:]]
+    arguments = [_function_of(argument) for argument in tree[2:]]
 
     def call(scope: Scope) -> Any:
         values = [argument(scope) for argument in arguments]
         scope.charge_text(sum(len(value) for value in values if isinstance(value, str)))
         try:
-            made = function(scope, *values) if charging else function(*values)
+            result = function(scope, *values) if charging else function(*values)
         except TypeError:
             raise no_overload(tree[1]) from None
-        if isinstance(made, str):
-            scope.charge_text(len(made))
-        elif isinstance(made, list):
-            scope.charge(len(made))
-        return made
+        if isinstance(result, str):
+            scope.charge_text(len(result))
+        elif isinstance(result, list):
+            scope.charge(len(result))
+        return result
 
     return call
 
@@ -380,8 +382,8 @@ def _pattern(tree: Expression) -> Function:
             raise CelCostError
         # What a pattern may repeat in two ways takes time by the square of the text.
         scope.charge_text(len(value) ** 2)
-        found = compiled(pattern).search(value)
-        return (found[0] if found else "") if finds else found is not None
+        match = compiled(pattern).search(value)
+        return (match[0] if match else "") if finds else match is not None
 
     return search
 

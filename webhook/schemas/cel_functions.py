@@ -63,24 +63,24 @@ class Scope:
 Value = Any  # Any: the JSON edge
 
 
-def equal(one: Value, other: Value, scope: Scope) -> bool:
+def equal(left: Value, right: Value, scope: Scope) -> bool:
     """Tell whether two values are equal; 1 is 1.0, but not true.
 
     Raises:
         CelCostError: they hold too many values to tell.
     """
     scope.charge(1)
-    if isinstance(one, str) and isinstance(other, str):
-        scope.charge_text(min(len(one), len(other)))
-        return one == other
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        scope.charge(min(len(one), len(other)))
-        return one.keys() == other.keys() and all(equal(value, other[key], scope) for key, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(equal(*pair, scope) for pair in zip(one, other, strict=True))
-    return bool(one == other)
+    if isinstance(left, str) and isinstance(right, str):
+        scope.charge_text(min(len(left), len(right)))
+        return left == right
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        scope.charge(min(len(left), len(right)))
+        return left.keys() == right.keys() and all(equal(value, right[key], scope) for key, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(equal(*pair, scope) for pair in zip(left, right, strict=True))
+    return bool(left == right)
 
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
@@ -141,7 +141,7 @@ def _string(value: Value) -> str:
 
 def _index_of(scope: Scope, value: Value, part: Value, start: int = 0) -> int:
     if isinstance(value, list) and not start:
-        return next((index for index, each in enumerate(value) if equal(each, part, scope)), -1)
+        return next((index for index, element in enumerate(value) if equal(element, part, scope)), -1)
     return value.find(part, start) if isinstance(value, str) and isinstance(part, str) else _fail("indexOf")
 
 
@@ -220,11 +220,11 @@ def no_overload(name: str) -> CelEvaluationError:
     return CelEvaluationError(f"`{name}` does not accept a value of this type")
 
 
-def _text(function: Callable[..., Value], *, argument: bool = False) -> Callable[..., Value]:
+def _of_string(function: Callable[..., Value], *, argument: bool = False) -> Callable[..., Value]:
     """Let a function take a text only, with texts as further arguments where it has any."""
 
     def call(value: Value, *arguments: Value) -> Value:
-        wrong = argument and not all(isinstance(each, str) for each in arguments)
+        wrong = argument and not all(isinstance(further, str) for further in arguments)
         if not isinstance(value, str) or wrong:
             raise no_overload(function.__name__.strip("_"))
         return function(value, *arguments)
@@ -244,20 +244,20 @@ CALLS: Final[dict[str, tuple[int, int, Callable[..., Value]]]] = {
 # The same of a value's own functions; the value itself does not count as an argument.
 MEMBERS: Final[dict[str, tuple[int, int, Callable[..., Value]]]] = {
     "size": (0, 0, _size),
-    "startsWith": (1, 1, _text(str.startswith, argument=True)),
-    "endsWith": (1, 1, _text(str.endswith, argument=True)),
-    "contains": (1, 1, _text(str.__contains__, argument=True)),
-    "lowerAscii": (0, 0, _text(_lower)),
-    "upperAscii": (0, 0, _text(_upper)),
-    "trim": (0, 0, _text(str.strip)),
-    "replace": (2, 2, _text(_replace, argument=True)),
+    "startsWith": (1, 1, _of_string(str.startswith, argument=True)),
+    "endsWith": (1, 1, _of_string(str.endswith, argument=True)),
+    "contains": (1, 1, _of_string(str.__contains__, argument=True)),
+    "lowerAscii": (0, 0, _of_string(_lower)),
+    "upperAscii": (0, 0, _of_string(_upper)),
+    "trim": (0, 0, _of_string(str.strip)),
+    "replace": (2, 2, _of_string(_replace, argument=True)),
     "indexOf": (1, 2, _index_of),
-    "substring": (1, 2, _text(_substring)),
-    "split": (1, 2, _text(_split)),
+    "substring": (1, 2, _of_string(_substring)),
+    "split": (1, 2, _of_string(_split)),
     "join": (0, 1, _join),
-    "isLessThan": (1, 1, lambda one, other: one < other),
-    "isGreaterThan": (1, 1, lambda one, other: one > other),
-    "compareTo": (1, 1, lambda one, other: (one > other) - (one < other)),
+    "isLessThan": (1, 1, lambda left, right: left < right),
+    "isGreaterThan": (1, 1, lambda left, right: left > right),
+    "compareTo": (1, 1, lambda left, right: (left > right) - (left < right)),
 }
 # Those that look at every element of a list; they take the scope before the value.
 CHARGING: Final = frozenset({"indexOf", "join"})

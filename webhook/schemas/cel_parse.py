@@ -63,40 +63,40 @@ class Token(Struct, frozen=True):
     at: int
 
 
-def tokens(text: str) -> Iterator[Token]:
+def tokens(expression: str) -> Iterator[Token]:
     """Yield the tokens of an expression, and one of the sort `end`.
 
     Raises:
         CelSyntaxError: a character belongs to no token, or the text is too long.
         CelUnsupportedError: it holds bytes or unsigned numbers.
     """
-    if len(text) > LONGEST:
-        raise CelSyntaxError(f"the expression has {len(text):,} characters (maximum: {LONGEST:,})")
+    if len(expression) > LONGEST:
+        raise CelSyntaxError(f"the expression has {len(expression):,} characters (maximum: {LONGEST:,})")
     position = 0
-    while position < len(text):
-        found = _TOKEN.match(text, position)
-        if found is None:
-            raise CelSyntaxError(f"character {position + 1}: unexpected {text[position]!r}")
-        sort = found.lastgroup or ""
+    while position < len(expression):
+        match = _TOKEN.match(expression, position)
+        if match is None:
+            raise CelSyntaxError(f"character {position + 1}: unexpected {expression[position]!r}")
+        sort = match.lastgroup or ""
         if sort in {"bytes", "unsigned"}:
             raise CelUnsupportedError(f"{'bytes' if sort == 'bytes' else 'an unsigned number'} at {position + 1}")
         if sort != "space":
-            yield Token(sort, _value(sort, found[0]), position)
-        position = found.end()
-    yield Token("end", "", len(text))
+            yield Token(sort, _value(sort, match[0]), position)
+        position = match.end()
+    yield Token("end", "", len(expression))
 
 
-def _value(sort: str, text: str) -> str | int | float:
+def _value(sort: str, token: str) -> str | int | float:
     if sort == "integer":
-        if len(text) > _MOST_DIGITS:
+        if len(token) > _MOST_DIGITS:
             raise CelSyntaxError("an integer does not fit 64 bits")
-        return int(text, 0) if text.startswith("0x") else int(text)
+        return int(token, 0) if token.startswith("0x") else int(token)
     if sort == "double":
-        return float(text)
-    return _text(text) if sort == "text" else text
+        return float(token)
+    return _unquote(token) if sort == "text" else token
 
 
-def _text(quoted: str) -> str:
+def _unquote(quoted: str) -> str:
     raw = quoted[0] in "rR"
     quoted = quoted[1:] if raw else quoted
     width = 3 if quoted[:3] in {"'''", '"""'} else 1
@@ -104,15 +104,15 @@ def _text(quoted: str) -> str:
     return body if raw else _ESCAPE.sub(_unescaped, body)
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    what = found[1]
-    if len(what) == 1:
-        if what not in _ESCAPED:
-            raise CelSyntaxError(f"\\{what} is not a valid escape sequence")
-        return _ESCAPED[what]
-    code = int(what, 8) if what[0] in "0123" else int(what[1:], 16)
+def _unescaped(match: re.Match[str]) -> str:
+    escape = match[1]
+    if len(escape) == 1:
+        if escape not in _ESCAPED:
+            raise CelSyntaxError(f"\\{escape} is not a valid escape sequence")
+        return _ESCAPED[escape]
+    code = int(escape, 8) if escape[0] in "0123" else int(escape[1:], 16)
     if code > sys.maxunicode:
-        raise CelSyntaxError(f"\\{what} is not a valid escape sequence")
+        raise CelSyntaxError(f"\\{escape} is not a valid escape sequence")
     return chr(code)
 
 
@@ -124,14 +124,14 @@ _DEEPEST: Final = 60  # levels of brackets; the API server's own limit is 250
 _DEEPEST_TREE: Final = 120
 
 
-def parse(text: str) -> Tree:
+def parse(expression: str) -> Tree:
     """Read an expression.
 
     Raises:
         CelSyntaxError: it is none; says where.
         CelUnsupportedError: it uses optional syntax, bytes, unsigned numbers, or is nested too deeply.
     """
-    parser = _Parser(list(tokens(text)))
+    parser = _Parser(list(tokens(expression)))
     tree = parser.expression()
     parser.expect("end")
     _refuse_deep(tree)
@@ -145,12 +145,12 @@ def _refuse_deep(tree: Tree) -> None:
         part, depth = left.pop()
         if depth > _DEEPEST_TREE:
             raise CelUnsupportedError(f"more than {_DEEPEST_TREE} nested members or operators")
-        left += [(each, depth + 1) for each in part if isinstance(each, list)]
+        left += [(operand, depth + 1) for operand in part if isinstance(operand, list)]
 
 
 class _Parser:
-    def __init__(self, found: list[Token]) -> None:
-        self._tokens = found
+    def __init__(self, found_tokens: list[Token]) -> None:
+        self._tokens = found_tokens
         self._index = 0
         self._depth = 0
 
@@ -263,21 +263,21 @@ class _Parser:
         return ["call", name, *self._arguments(")")] if self._take("(") else ["var", name]
 
     def _arguments(self, closing: str) -> list[Tree]:
-        found: list[Tree] = []
+        arguments: list[Tree] = []
         while not self._take(closing):
-            found.append(self.expression())
+            arguments.append(self.expression())
             if not self._take(","):
                 self._expect_sign(closing)
                 break
-        return found
+        return arguments
 
     def _entries(self) -> list[list[Tree]]:
-        found: list[list[Tree]] = []
+        entries: list[list[Tree]] = []
         while not self._take("}"):
             key = self.expression()
             self._expect_sign(":")
-            found.append([key, self.expression()])
+            entries.append([key, self.expression()])
             if not self._take(","):
                 self._expect_sign("}")
                 break
-        return found
+        return entries

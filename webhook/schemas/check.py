@@ -29,35 +29,35 @@ if TYPE_CHECKING:
     from gpugate.webhook.schemas.table import Expression, Node, Rule, Served, Table
 
 
-def leading(nodes: Sequence[Node], to: Callable[[Node], object]) -> frozenset[int]:
-    """Return the places of the nodes of which something is true, and of those with one of them below.
+def leading(nodes: Sequence[Node], holds: Callable[[Node], object]) -> frozenset[int]:
+    """Return the indexes of the nodes for which a predicate holds, and of those above them.
 
-    A node comes after those it names, so that one pass is enough.
+    A node comes after those that it refers to, so one pass is enough.
     """
-    found: set[int] = set()
-    for place, node in enumerate(nodes):
+    indexes: set[int] = set()
+    for index, node in enumerate(nodes):
         below = (*node.properties.values(), *node.all_of, node.values, node.items)
-        if to(node) or any(each in found for each in below):
-            found.add(place)
-    return frozenset(found)
+        if holds(node) or any(nested in indexes for nested in below):
+            indexes.add(index)
+    return frozenset(indexes)
 
 
 HEAD: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 class Coerced(Struct, frozen=True):
-    """An object as it would be validated, the unknown fields that were in it, and the fields that were meant by them."""
+    """An object as it would be validated, its unknown fields, and the paths of the fields that they probably mean."""
 
     value: Any
     unknown: list[SchemaProblem]
     meant: set[FieldPath]
 
 
-def coerced(value: Any, place: int, nodes: Sequence[Node], at: FieldPath = ()) -> Coerced:
-    """Return an object, or the part of one at a path, as it would be validated; it itself is left as it is."""
+def coerced(value: Any, schema: int, nodes: Sequence[Node], at: FieldPath = ()) -> Coerced:
+    """Return a copy of an object, or of its part at a path, as it would be validated."""
     unknown: list[SchemaProblem] = []
     meant: set[FieldPath] = set()
-    return Coerced(_Coercion(nodes, unknown, meant).of(value, place, at, root=True), unknown, meant)
+    return Coerced(_Coercion(nodes, unknown, meant).of(value, schema, at, root=True), unknown, meant)
 
 
 class _Coercion:
@@ -66,13 +66,13 @@ class _Coercion:
         self._unknown = unknown
         self._meant = meant
 
-    def of(self, value: Any, place: int, path: FieldPath, *, root: bool = False) -> Any:
-        node = self._nodes[place]
+    def of(self, value: Any, schema: int, path: FieldPath, *, root: bool = False) -> Any:
+        node = self._nodes[schema]
         if isinstance(value, dict):
             return self._object(value, node, path, root=root)
         if isinstance(value, list) and node.items is not None:
             items = node.items
-            return [self.of(each, items, (*path, index)) for index, each in enumerate(value)]
+            return [self.of(element, items, (*path, index)) for index, element in enumerate(value)]
         return value
 
     def _object(self, value: dict[str, Any], node: Node, path: FieldPath, *, root: bool) -> dict[str, Any]:
@@ -97,17 +97,17 @@ class _Coercion:
 
 
 class Doubles:
-    """Makes them in objects of one table."""
+    """Converts integers to doubles where the schema says `number`, as CEL rules see them."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
         self._leading = leading(nodes, lambda node: node.type == "number")
 
-    def of(self, value: Any, place: int) -> Any:
-        """Return a value as rules see it; it itself is left as it is."""
-        if place not in self._leading:
+    def of(self, value: Any, schema: int) -> Any:
+        """Return a copy of a value as CEL rules see it."""
+        if schema not in self._leading:
             return value
-        node = self._nodes[place]
+        node = self._nodes[schema]
         if isinstance(value, dict):
             children = {key: node.properties.get(key, node.values) for key in value}
             return {
@@ -123,9 +123,9 @@ class Doubles:
         return value
 
 
-def unchanged(owner: FieldPath, new: Any, old: Any, place: int, nodes: Sequence[Node]) -> bool:
+def unchanged(owner: FieldPath, new: Any, old: Any, schema: int, nodes: Sequence[Node]) -> bool:
     """Tell whether the value at a path is as it was; within lists whose elements have no keys, whether the list is."""
-    at: int | None = place
+    at: int | None = schema
     for step in owner:
         node = nodes[at] if at is not None else None
         if isinstance(step, int):
@@ -145,15 +145,15 @@ _KEYED: Final = frozenset({"set", "map"})
 
 
 class Uniqueness:
-    """Finds them in objects of one table."""
+    """Finds duplicates in lists of the types `set` and `map`."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
         self._keyed = leading(nodes, lambda node: node.list_type in _KEYED)
 
-    def faults(self, value: Any, place: int, path: FieldPath = ()) -> Iterator[Fault]:
-        """Yield the second of each element that is there more than once, in a value and what is in it."""
-        node = self._nodes[place]
+    def faults(self, value: Any, schema: int, path: FieldPath = ()) -> Iterator[Fault]:
+        """Yield the second of equal elements, in a value and below it."""
+        node = self._nodes[schema]
         if isinstance(value, dict):
             for key, member in value.items():
                 child = node.properties.get(key, node.values)
@@ -168,11 +168,11 @@ class Uniqueness:
 
 
 def _doubles(value: list[Any], node: Node, path: FieldPath) -> Iterator[Fault]:
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for index, element in enumerate(value):
         key = json.dumps(_key(element, node), sort_keys=True)
-        seen[key] = seen.get(key, 0) + 1
-        if seen[key] == 2:
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] == 2:
             yield Fault(wording.repeated((*path, index), node.list_keys), path)
 
 
@@ -183,17 +183,17 @@ def _key(element: Any, node: Node) -> Any:
 
 
 class Embedded:
-    """Looks at those in objects of one table."""
+    """Validates the type and metadata of objects that are embedded in objects of one table."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
         self._leading = leading(nodes, lambda node: node.embedded)
 
-    def faults(self, value: Any, place: int, path: FieldPath = ()) -> Iterator[Fault]:
-        """Yield what is wrong with the objects that are embedded in a value."""
-        if place not in self._leading:
+    def faults(self, value: Any, schema: int, path: FieldPath = ()) -> Iterator[Fault]:
+        """Yield the faults of the objects that are embedded in a value."""
+        if schema not in self._leading:
             return
-        node = self._nodes[place]
+        node = self._nodes[schema]
         if isinstance(value, dict):
             if node.embedded:
                 yield from _object(value, path)
@@ -220,35 +220,35 @@ def _object(value: dict[str, Any], path: FieldPath) -> Iterator[Fault]:
     yield from metadata.faults(value.get("metadata"), (*path, "metadata"), root=False, namespaced=False)
 
 
-_MOST_HELD: Final = 10_000  # texts that rules are known to hold of
-_LONGEST_HELD: Final = 320  # characters; the longest key of a label has 317
-# What rules lead to that no API server would have taken, because they do with a value what its type does not allow.
+_MOST_SATISFIED: Final = 10_000  # strings that are known to satisfy a rule
+_LONGEST_SATISFIED: Final = 320  # characters; the longest key of a label has 317
+# Errors of rules that apply an operation to a value of an unsuitable type. No API server accepts such a rule.
 _UNTYPED: Final = (TypeError, ValueError, ArithmeticError, RecursionError)
 
 
-class Judge:
-    """Judges the rules of one table; the functions made of them are kept for the next object."""
+class Rules:
+    """Evaluates the CEL rules of one table; their compiled functions are kept for the next object."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
         self._ruled = leading(nodes, lambda node: node.rules)
-        self._held: set[tuple[int, str] | None] = set()
+        self._satisfied: set[tuple[int, str] | None] = set()
         self._functions: dict[int, Callable[[Scope], Any]] = {}
 
-    def faults(self, value: Any, place: int, old: Any = None, path: FieldPath = ()) -> Iterator[Fault]:
-        """Yield the rules that a value, and what is in it, breaks; those on a change only where there is an old value.
+    def faults(self, value: Any, schema: int, old: Any = None, path: FieldPath = ()) -> Iterator[Fault]:
+        """Yield the rules that a value, or a value in it, violates; transition rules only if there is an old value.
 
-        Together they have one budget; what comes after it is spent is not judged.
+        The rules share one budget. Once it is spent, the other rules are not evaluated.
         """
-        yield from self._below(Budget(), value, place, old, path)
+        yield from self._below(Budget(), value, schema, old, path)
 
-    def _below(self, budget: Budget, value: Any, place: int, old: Any, path: FieldPath) -> Iterator[Fault]:
-        if value is None or place not in self._ruled or budget.left < 0:
+    def _below(self, budget: Budget, value: Any, schema: int, old: Any, path: FieldPath) -> Iterator[Fault]:
+        if value is None or schema not in self._ruled or budget.left < 0:
             return
-        node = self._nodes[place]
+        node = self._nodes[schema]
         for rule in node.rules:
             if budget.left >= 0 and rule.test and not (rule.transition and old is None):
-                yield from self._judged(budget, rule, value, old, path)
+                yield from self._evaluate(budget, rule, value, old, path)
         for nested in node.all_of:
             yield from self._below(budget, value, nested, old, path)
         if isinstance(value, dict):
@@ -261,18 +261,18 @@ class Judge:
             for index, element in enumerate(value):
                 yield from self._below(budget, element, node.items, _same(element, node, old), (*path, index))
 
-    def _judged(self, budget: Budget, rule: Rule, value: Any, old: Any, path: FieldPath) -> Iterator[Fault]:
+    def _evaluate(self, budget: Budget, rule: Rule, value: Any, old: Any, path: FieldPath) -> Iterator[Fault]:
         # The same labels and names come again and again.
-        short = isinstance(value, str) and len(value) <= _LONGEST_HELD
+        short = isinstance(value, str) and len(value) <= _LONGEST_SATISFIED
         known = (id(rule), value) if short and not rule.transition else None
-        if known in self._held:
+        if known in self._satisfied:
             return
         scope = Scope({"self": value, "oldSelf": old}, budget)
         where = (*path, *rule.path)
         try:
             if self._function(rule.test)(scope) is True:
-                if known and len(self._held) < _MOST_HELD:
-                    self._held.add(known)
+                if known and len(self._satisfied) < _MOST_SATISFIED:
+                    self._satisfied.add(known)
                 return
             message = f"violates a rule of its schema: {self._message(rule, scope)}"
             problem = SchemaProblem(where, message, "change it to satisfy the rule", whole=True)
@@ -287,25 +287,25 @@ class Judge:
 
     def _message(self, rule: Rule, scope: Scope) -> str:
         try:
-            said = self._function(rule.says)(scope) if rule.says else ""
+            message = self._function(rule.says)(scope) if rule.says else ""
         except (CelCostError, CelEvaluationError, *_UNTYPED):
-            said = ""
-        return said.strip() if isinstance(said, str) and said.strip() else rule.message
+            message = ""
+        return message.strip() if isinstance(message, str) and message.strip() else rule.message
 
     def _function(self, tree: Expression) -> Callable[[Scope], Any]:
-        made = self._functions.get(id(tree))
-        if made is None:
-            made = self._functions[id(tree)] = function_of(tree)
-        return made
+        function = self._functions.get(id(tree))
+        if function is None:
+            function = self._functions[id(tree)] = function_of(tree)
+        return function
 
 
 def _same(element: Any, node: Node, old: Any) -> Any:
     """Return the old value of an element; only lists of type `map` have one."""
     if node.list_type != "map" or not isinstance(old, list) or not isinstance(element, dict):
         return None
-    for each in old:
-        if isinstance(each, dict) and all(each.get(key) == element.get(key) for key in node.list_keys):
-            return each
+    for old_element in old:
+        if isinstance(old_element, dict) and all(old_element.get(key) == element.get(key) for key in node.list_keys):
+            return old_element
     return None
 
 
@@ -325,17 +325,17 @@ class Checker:
         self._meta = meta
         self._values = Values(table.nodes)
         self._meta_values = Values(meta.nodes)
-        self._judge = Judge(table.nodes)
+        self._rules = Rules(table.nodes)
         self._doubles = Doubles(table.nodes)
         self._uniqueness = Uniqueness(table.nodes)
         self._embedded = Embedded(table.nodes)
 
     def problems(self, value: Any, served: Served, old: Any = None) -> Iterator[SchemaProblem]:
-        """Yield what the API server refuses in an object: unknown fields first, then the rest in the order of the file.
+        """Yield the problems for which the API server refuses an object: unknown fields first, then in schema order.
 
         Args:
             value: the object as written.
-            served: the version to hold it against.
+            served: the version to validate against.
             old: the object before, on UPDATE.
         """
         root, nodes = served.root, self._table.nodes
@@ -345,22 +345,24 @@ class Checker:
         before = coerced(old, root, nodes).value if isinstance(old, dict) else None
         if served.status and isinstance(whole, dict):
             whole.pop("status", None)
-        found = [*self._metadata(whole), *self._values.faults(whole, root), *_replicas(whole, served)]
-        found += [*self._embedded.faults(whole, root), *self._uniqueness.faults(whole, root)]
-        if not any(fault.blocking for fault in found):
-            found += self._judge.faults(self._doubles.of(whole, root), root, self._doubles.of(before, root))
-        for fault in found:
-            kept = before is not None and not fault.transition and unchanged(fault.owner, whole, before, root, nodes)
-            if not kept and fault.problem.path not in new.meant and not _is_replaced(whole, fault.problem.path):
+        faults = [*self._metadata(whole), *self._values.faults(whole, root), *_replicas(whole, served)]
+        faults += [*self._embedded.faults(whole, root), *self._uniqueness.faults(whole, root)]
+        if not any(fault.blocking for fault in faults):
+            faults += self._rules.faults(self._doubles.of(whole, root), root, self._doubles.of(before, root))
+        for fault in faults:
+            is_unchanged = (
+                before is not None and not fault.transition and unchanged(fault.owner, whole, before, root, nodes)
+            )
+            if not is_unchanged and fault.problem.path not in new.meant and not _is_replaced(whole, fault.problem.path):
                 yield fault.problem
 
     def _metadata(self, whole: Any) -> Iterator[Fault]:
         written = whole.get("metadata") if isinstance(whole, dict) else None
-        place = self._meta.releases[-1].served["v1"].root
-        meta = coerced({} if written is None else written, place, self._meta.nodes, ("metadata",))
+        schema = self._meta.releases[-1].served["v1"].root
+        meta = coerced({} if written is None else written, schema, self._meta.nodes, ("metadata",))
         for problem in meta.unknown:
             yield Fault(problem, ("metadata",))
-        wrong = [*self._meta_values.faults(meta.value, place)]
+        wrong = [*self._meta_values.faults(meta.value, schema)]
         for fault in wrong:
             yield Fault(_below(fault.problem), ("metadata", *fault.owner), blocking=fault.blocking)
         if not wrong:
@@ -384,7 +386,7 @@ def _below(problem: SchemaProblem) -> SchemaProblem:
 
 
 def _replicas(whole: Any, served: Served) -> Iterator[Fault]:
-    """The field behind the subresource `scale` is a whole number of 32 bits, whatever the schema says of it."""
+    """Yield a fault if the field of the subresource `scale` exceeds 32 bits, regardless of its schema."""
     value = whole if served.scale else None
     for key in served.scale:
         value = value.get(key) if isinstance(value, dict) else None
@@ -393,10 +395,10 @@ def _replicas(whole: Any, served: Served) -> Iterator[Fault]:
 
 
 class Schemas:
-    """Every schema there is; a kind's are read when the first object of it comes.
+    """All schemas; those of a kind are read for the first object of the kind.
 
     Args:
-        folder: holds the tables that a user added, which go before those that come with gpugate.
+        folder: contains the tables that a user added, which take precedence over those of gpugate.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -406,9 +408,9 @@ class Schemas:
     def problems(
         self, value: Any, group: str, version: str, kind: str, target: Target, old: Any = None
     ) -> Iterator[SchemaProblem]:
-        """Yield what an API server refuses in an object; nothing where no schema of its kind and version is known.
+        """Yield the problems for which an API server refuses an object; none if its kind and version have no schema.
 
-        Of a release between two that are known, only what both refuse is told.
+        For a release between two known ones, only problems in both are reported.
 
         Args:
             value: the object as written.
@@ -421,13 +423,15 @@ class Schemas:
         Raises:
             TableError: a table that the user added cannot be read.
         """
-        found = self._of(group, kind)
-        if found is None:
+        known = self._of(group, kind)
+        if known is None:
             return
-        table, checker = found
+        table, checker = known
         schemas = [r.served[version] for r in tables.around(table, target) if version in r.served]
-        *others, last = (list(checker.problems(value, each, old)) for each in _different(schemas)) if schemas else [[]]
-        elsewhere = [{each.path for each in other} for other in others]
+        *others, last = (
+            (list(checker.problems(value, served, old)) for served in _different(schemas)) if schemas else [[]]
+        )
+        elsewhere = [{problem.path for problem in other} for other in others]
         for problem in last:
             if all(problem.path in paths for paths in elsewhere):
                 yield problem
@@ -443,5 +447,5 @@ class Schemas:
 
 
 def _different(schemas: Sequence[Served]) -> Sequence[Served]:
-    """Leave out the first of two equal ones."""
+    """Return the schemas without the first of two equal ones."""
     return schemas[-1:] if len(schemas) > 1 and schemas[0] == schemas[-1] else schemas

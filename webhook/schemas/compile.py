@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 
 
 class Nodes:
-    """The nodes of a table that is being made; a node comes after those it names."""
+    """The nodes of an unfinished table; a node comes after those that it refers to."""
 
     def __init__(self) -> None:
-        self._places: dict[bytes, int] = {}
+        self._indexes: dict[bytes, int] = {}
         self._nodes: list[Node] = []
 
     def add(self, node: Node) -> int:
-        """Return the place of a node, which is that of an equal one where there is any."""
+        """Add a node unless the table has an equal one; return its index."""
         key = msgspec.json.encode(node)
-        if key not in self._places:
-            self._places[key] = len(self._nodes)
+        if key not in self._indexes:
+            self._indexes[key] = len(self._nodes)
             self._nodes.append(node)
-        return self._places[key]
+        return self._indexes[key]
 
     def all(self) -> tuple[Node, ...]:
-        """Return them in their places."""
+        """Return the nodes in the order of their indexes."""
         return tuple(self._nodes)
 
 
@@ -55,7 +55,7 @@ _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def read_by(rule: str, schema: Mapping[str, Any]) -> str:
-    """Return the format of a text below a schema whose field a rule names, or that the rule may see itself; or none."""
+    """Return the format of a string that a rule may read: of a field that it names, or of the value; else empty."""
     words = set(_WORD.findall(rule))
     return next((form for name, form in _named(schema, _SELF) if name in words), "")
 
@@ -65,10 +65,10 @@ def _named(schema: Any, name: str) -> Iterator[tuple[str, str]]:
         return
     if schema.get("format") in _FORMATS and schema.get("type") == "string":
         yield name, schema["format"]
-    for key, each in (schema.get("properties") or {}).items():
-        yield from _named(each, str(key))
-    for each in (schema.get("items"), schema.get("additionalProperties")):
-        yield from _named(each, name)
+    for key, element in (schema.get("properties") or {}).items():
+        yield from _named(element, str(key))
+    for element in (schema.get("items"), schema.get("additionalProperties")):
+        yield from _named(element, name)
 
 
 _PLAIN: Final = frozenset(
@@ -99,18 +99,18 @@ _RESERVED: Final = frozenset(
 _ESCAPES: Final = {"__dot__": ".", "__dash__": "-", "__slash__": "/", "__underscores__": "__"}
 
 
-def translate(text: str, *, trusted: bool = False) -> Tree:
+def translate(expression: str, *, trusted: bool = False) -> Tree:
     """Translate a rule's expression.
 
     Args:
-        text: the expression; `self` and `oldSelf` are what it may read.
-        trusted: its patterns are known to take no long time.
+        expression: the expression, which may read `self` and `oldSelf`.
+        trusted: its patterns are known to be fast.
 
     Raises:
         CelSyntaxError: it is no expression.
-        CelUnsupportedError: it uses what is not known here.
+        CelUnsupportedError: it uses syntax or functions that are not translated.
     """
-    return _Translation(trusted=trusted).of(parse(text), frozenset({"self", "oldSelf"}))
+    return _Translation(trusted=trusted).of(parse(expression), frozenset({"self", "oldSelf"}))
 
 
 def reads(tree: Tree, name: str) -> bool:
@@ -148,7 +148,7 @@ class _Translation:
             _, of, field = arguments[0]
             return ["has", self.of(of, known), _unescaped(field)]
         _counted(name, len(arguments), CALLS)
-        return ["call", name, *(self.of(each, known) for each in arguments)]
+        return ["call", name, *(self.of(argument, known) for argument in arguments)]
 
     def _member(self, tree: Tree, known: frozenset[str]) -> Tree:
         _, name, of, *arguments = tree
@@ -158,11 +158,11 @@ class _Translation:
         if name in _REGULAR:
             return self._pattern(name, target, arguments)
         _counted(name, len(arguments), MEMBERS)
-        return ["member", name, target, *(self.of(each, known) for each in arguments)]
+        return ["member", name, target, *(self.of(argument, known) for argument in arguments)]
 
     def _quantified(self, name: str, target: Tree, arguments: list[Tree], known: frozenset[str]) -> Tree:
         variable = str(arguments[0][1])
-        tests = [self.of(each, known | {variable}) for each in arguments[1:]]
+        tests = [self.of(argument, known | {variable}) for argument in arguments[1:]]
         if len(tests) != 1 and not (name == "map" and len(tests) == 2):
             raise CelUnsupportedError(f"`{name}` with {len(arguments)} arguments")
         return [name, target, variable, *tests]
@@ -205,37 +205,37 @@ def rules(
 
     Args:
         written: the rules as the definition has them.
-        unchecked: told the text of a rule that cannot be translated, and why; then it is kept without a test. Where
-            nobody is told, such a rule is an error, and patterns are taken to be quick.
+        unchecked: called with the text of a rule that cannot be translated, and the reason; the rule is kept without a
+            test. If it is None, such a rule is an error, and patterns are assumed to be quick.
 
     Raises:
-        CelSyntaxError, CelUnsupportedError: a rule cannot be translated, and nobody is to be told.
+        CelSyntaxError, CelUnsupportedError: a rule cannot be translated, and `unchecked` is None.
     """
     return tuple(_rule(rule, unchecked) for rule in written)
 
 
-def kept(written: Iterable[Mapping[str, Any]], unchecked: Callable[[str, str], None]) -> tuple[Rule, ...]:
-    """Keep rules as they are written, to be translated when they are read; `unchecked` is told as by `rules`."""
-    each = [{key: str(rule[key]) for key in _WRITTEN if rule.get(key)} for rule in written]
-    rules(each, unchecked)
-    return tuple(Rule(written=rule) for rule in each)
+def unchanged_rules(written: Iterable[Mapping[str, Any]], unchecked: Callable[[str, str], None]) -> tuple[Rule, ...]:
+    """Return rules as the definition has them, which are translated when the table is read; see `rules` for `unchecked`."""
+    translatable = [{key: str(rule[key]) for key in _WRITTEN if rule.get(key)} for rule in written]
+    rules(translatable, unchecked)
+    return tuple(Rule(written=rule) for rule in translatable)
 
 
 def _rule(rule: Mapping[str, Any], unchecked: Callable[[str, str], None] | None) -> Rule:
-    text, message = str(rule.get("rule", "")), str(rule.get("message", "")).strip()
+    expression, message = str(rule.get("rule", "")), str(rule.get("message", "")).strip()
     trusted = unchecked is None
     try:
         _refuse_optional(rule)
-        tree = translate(text, trusted=trusted)
+        tree = translate(expression, trusted=trusted)
         says = translate(str(rule["messageExpression"]), trusted=trusted) if rule.get("messageExpression") else []
     except (CelSyntaxError, CelUnsupportedError) as error:
         if unchecked is None:
-            raise type(error)(f"the rule `{text}`: {error}") from None
-        unchecked(text, str(error))
+            raise type(error)(f"the rule `{expression}`: {error}") from None
+        unchecked(expression, str(error))
         return Rule(message=message)
     return Rule(
         test=tree,
-        message=message or f"failed rule: {text.strip()}",
+        message=message or f"failed rule: {expression.strip()}",
         says=says,
         path=tuple(a or b for a, b in _STEP.findall(str(rule.get("fieldPath", "")))),
         transition=reads(tree, "oldSelf"),
@@ -284,10 +284,10 @@ class DefinitionError(GpugateError):
 
 
 class Compiler:
-    """Adds the schemas of one kind to a table that is being made.
+    """Adds the schemas of one kind to an unfinished table.
 
-    `unchecked` is told the path of a schema, a rule or pattern of it that cannot be judged, and why. Where nobody is
-    told, that is an error.
+    `unchecked` is called with the path of a schema, a rule or pattern of it that cannot be evaluated, and the reason.
+    If it is None, such a rule or pattern is an error.
     """
 
     def __init__(self, nodes: Nodes, unchecked: Callable[[str, str, str], None] | None = None) -> None:
@@ -295,24 +295,25 @@ class Compiler:
         self._unchecked = unchecked
 
     def add(self, schema: Mapping[str, Any], path: Path = ()) -> int:
-        """Add a schema and what is below it; return its place.
+        """Add a schema and the schemas below it; return its index.
 
         Raises:
-            DefinitionError: it holds what no schema of a definition may.
-            CelSyntaxError, CelUnsupportedError, PatternError: a rule or a pattern cannot be judged, and nobody is told.
+            DefinitionError: it has members that the schema of a definition cannot have.
+            CelSyntaxError, CelUnsupportedError, PatternError: a rule or a pattern cannot be evaluated, and `unchecked`
+                is None.
         """
         if not isinstance(schema, dict) or len(path) > _DEEPEST:
             raise DefinitionError(f"{render(path)}: not a schema, or deeper than {_DEEPEST} levels")
         strange = sorted(schema.keys() - _SILENT - _KEPT.keys() - _NESTED.keys() - _HANDLED)
         if strange:
             raise DefinitionError(f"{render(path)}: {', '.join(strange)} is no part of a definition's schema")
-        properties = {name: self.add(each, (*path, name)) for name, each in sorted(_members(schema, path).items())}
+        properties = {name: self.add(member, (*path, name)) for name, member in sorted(_members(schema, path).items())}
         free, items, none_of = schema.get("additionalProperties"), schema.get("items"), schema.get("not")
         values = self.add({} if free is True else free, (*path, "*")) if isinstance(free, dict) or free else None
         nested: dict[str, Any] = {
-            name: tuple(self.add(each, path) for each in schema.get(key) or ())
+            name: tuple(self.add(alternative, path) for alternative in schema.get(key) or ())
             for key, name in _NESTED.items()
-            # What an int-or-string may be stands beside the word once more.
+            # The definition repeats the types of an int-or-string here.
             if not (key == "anyOf" and schema.get("x-kubernetes-int-or-string"))
         }
         element = self.add(items, (*path, 0)) if items is not None else None
@@ -337,14 +338,14 @@ class Compiler:
         written, tell = schema.get("x-kubernetes-validations") or (), self._unchecked
         if tell is None:
             return rules(written)
-        judged = []
+        checked = []
         for rule in written:
-            untold = read_by(str(rule.get("rule", "")), schema) if isinstance(rule, dict) else ""
-            if untold:
-                tell(render(path), str(rule["rule"]), f"it reads a text of the format {untold}")
+            unchecked_format = read_by(str(rule.get("rule", "")), schema) if isinstance(rule, dict) else ""
+            if unchecked_format:
+                tell(render(path), str(rule["rule"]), f"it reads a text of the format {unchecked_format}")
             else:
-                judged.append(rule)
-        return kept(judged, lambda what, why: tell(render(path), what, why))
+                checked.append(rule)
+        return unchanged_rules(checked, lambda expression, reason: tell(render(path), expression, reason))
 
     def _pattern(self, pattern: str, path: Path) -> str:
         try:
@@ -366,7 +367,7 @@ def _members(schema: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
 
 def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
     members = (schema.get("properties") or {}).items()
-    return {name: each["default"] for name, each in sorted(members) if each.get("default") is not None}
+    return {name: member["default"] for name, member in sorted(members) if member.get("default") is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,13 +394,13 @@ def names(definition: Mapping[str, Any]) -> Names:
         raise DefinitionError(f"apiVersion is {definition.get('apiVersion')}: write apiextensions.k8s.io/v1")
     try:
         spec = definition["spec"]
-        found = Names(str(spec["group"]), str(spec["names"]["kind"]), spec.get("scope") == "Namespaced")
+        defined = Names(str(spec["group"]), str(spec["names"]["kind"]), spec.get("scope") == "Namespaced")
     except (KeyError, TypeError):
         raise DefinitionError("spec.group or spec.names.kind is missing: is the file whole?") from None
     # Files are called by these.
-    if not formats.is_subdomain(found.group) or not (found.kind.isascii() and found.kind.isalnum()):
+    if not formats.is_subdomain(defined.group) or not (defined.kind.isascii() and defined.kind.isalnum()):
         raise DefinitionError("spec.group is no DNS name, or spec.names.kind has other signs than letters and digits")
-    return found
+    return defined
 
 
 def served(
@@ -409,14 +410,15 @@ def served(
 
     Raises:
         DefinitionError: a version has no schema, or one that cannot be read; or unknown fields are kept everywhere.
-        CelSyntaxError, CelUnsupportedError, PatternError: what cannot be judged is found, and `unchecked` is not given.
+        CelSyntaxError, CelUnsupportedError, PatternError: a rule or a pattern cannot be evaluated, and `unchecked` is
+            None.
     """
     if definition["spec"].get("preserveUnknownFields"):
         raise DefinitionError(
             "spec.preserveUnknownFields: API servers keep every field, so that there is nothing to check"
         )
     compiler = Compiler(nodes, unchecked)
-    found = {}
+    versions = {}
     for version in definition["spec"].get("versions") or ():
         if not isinstance(version, dict):
             raise DefinitionError("spec.versions: holds what is no object")
@@ -428,11 +430,11 @@ def served(
             raise DefinitionError(f"spec.versions: {name} has no schema.openAPIV3Schema")
         parts = version.get("subresources") or {}
         scale = (parts.get("scale") or {}).get("specReplicasPath", "")
-        found[name] = Served(
+        versions[name] = Served(
             root=compiler.add(schema),
             status="status" in parts,
             scale=tuple(part for part in scale.split(".") if part),
         )
-    if not found:
+    if not versions:
         raise DefinitionError("spec.versions: none is served")
-    return found
+    return versions

@@ -46,7 +46,7 @@ class CoreObjects:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._nodes: Sequence[Node] = ()
-        # Of each of the releases around the target: `apiVersion kind` -> place of the schema.
+        # Of each of the releases around the target: `apiVersion kind` -> index of the schema.
         self._roots: Sequence[Mapping[str, int]] = ()
         self._newer = False
 
@@ -54,8 +54,8 @@ class CoreObjects:
         """Yield what an API server rejects in an object, and in the objects that it holds; the first 100 of each."""
         root = Field(dict(obj or {}))
         yield from islice(self._whole(root, kind.api_version, kind.kind), _MOST)
-        for each in islice(nested(kind.group, kind.kind, root), _MOST):
-            yield from islice(self._whole(each.root, each.api_version, each.kind), _MOST)
+        for inner in islice(nested(kind.group, kind.kind, root), _MOST):
+            yield from islice(self._whole(inner.root, inner.api_version, inner.kind), _MOST)
 
     def _whole(self, root: Field, api_version: str, kind: str) -> Iterator[SchemaProblem]:
         group = api_version.rpartition("/")[0]
@@ -65,7 +65,7 @@ class CoreObjects:
             yield from self._decoded(root, f"{api_version} {kind}")
         elif (group, kind) in TEMPLATES and tables.find(group, kind, None) is None:
             # Views of Pods of another shape are no Pod templates.
-            for pod in (each for each in pods if type(each) is Field):
+            for pod in (template for template in pods if type(template) is Field):
                 yield from self._decoded(pod, _TEMPLATE)
         for pod in pods:
             yield from _claims(pod)
@@ -75,31 +75,31 @@ class CoreObjects:
     def _decoded(self, field: Field, schema: str) -> Iterator[SchemaProblem]:
         """Yield what each of the releases around the target rejects."""
         self._load()
-        places = [roots[schema] for roots in self._roots if schema in roots]
-        # What the last release accepts has no problem, which is quicker to find out without paths.
-        if not places or self._accepts(field.value, places[-1]):
+        roots = [by_name[schema] for by_name in self._roots if schema in by_name]
+        # A value that the last release accepts has no problem. Without paths, this takes less time to find out.
+        if not roots or self._accepts(field.value, roots[-1]):
             return
-        *others, last = [list(islice(self._value(field.value, place, field.path), _MOST)) for place in places]
+        *others, last = [list(islice(self._value(field.value, root, field.path), _MOST)) for root in roots]
         for problem in last:
-            if all(any(problem.path == each.path for each in other) for other in others):
+            if all(any(problem.path == rejected.path for rejected in other) for other in others):
                 yield problem
 
     def _load(self) -> None:
         if not self._roots:
             table = tables.read(tables.BUNDLED / tables.CORE)
             self._nodes = table.nodes
-            found = [
+            roots_by_release = [
                 {name: served.root for name, served in r.served.items()} for r in tables.around(table, self._target)
             ]
-            self._roots = found[-1:] if found[0] == found[-1] else found
+            self._roots = roots_by_release[-1:] if roots_by_release[0] == roots_by_release[-1] else roots_by_release
             # A later release may have fields that none of the table has.
             self._newer = not at_least(table.releases[-1].minor, self._target.kubernetes)
 
-    def _accepts(self, value: Any, place: int) -> bool:
+    def _accepts(self, value: Any, schema: int) -> bool:
         """Tell whether a value has no unknown field and no value of another type; false where that takes `_value` to say."""
         if value is None:
             return True
-        node = self._nodes[place]
+        node = self._nodes[schema]
         if not _fits(value, node):
             return False
         if isinstance(value, dict):
@@ -121,8 +121,8 @@ class CoreObjects:
             return all(self._accepts(element, items) for element in value)
         return True
 
-    def _value(self, value: Any, place: int, path: Path) -> Iterator[SchemaProblem]:
-        node = self._nodes[place]
+    def _value(self, value: Any, schema: int, path: Path) -> Iterator[SchemaProblem]:
+        node = self._nodes[schema]
         if value is None:
             return
         if not _fits(value, node):
@@ -210,13 +210,13 @@ _BEYOND: Final = re.compile(r"`|[\[{]\?|[A-Za-z0-9_]\s*\{|(?:^|[^A-Za-z0-9_)\]\"
 
 
 def _cel(expression: Field) -> Iterator[SchemaProblem]:
-    text = readable_cel(expression)
-    if not text or _BEYOND.search(text) or wording.is_placeholder(text):
+    source = readable_cel(expression)
+    if not source or _BEYOND.search(source) or wording.is_placeholder(source):
         return
     from gpugate.webhook.schemas.cel_parse import CelSyntaxError, CelUnsupportedError, parse  # noqa: PLC0415 -- few objects have CEL, and it costs start-up time
 
     try:
-        parse(text)
+        parse(source)
     except CelUnsupportedError:
         return
     except CelSyntaxError as error:

@@ -1,4 +1,4 @@
-"""What the API server asks of `metadata`, whatever the kind.
+"""Validate `metadata` as the API server does for every kind.
 
 Source: apimachinery v0.36 `pkg/api/validation/objectmeta.go`, `pkg/util/validation/validation.go`.
 """
@@ -29,27 +29,27 @@ _OWNER: Final = ("apiVersion", "kind", "name", "uid")
 
 
 def faults(metadata: Any, path: Path, *, root: bool, namespaced: bool) -> Iterator[Fault]:
-    """Yield what is wrong with the metadata of an object whose fields have the right types.
+    """Yield the faults of the metadata of an object whose fields have the right types.
 
     Args:
         metadata: the metadata.
-        path: where it stands.
-        root: it is that of the object itself, not of one within it.
+        path: its path.
+        root: it belongs to the object itself, not to an embedded one.
         namespaced: whether objects of the kind live in a namespace.
     """
     if not isinstance(metadata, dict):
         return
     name = is_segment if not root else formats.is_subdomain
     remedy = _SUBDOMAIN if root else "write a name without / and %"
-    yield from _text(metadata, "name", name, path, remedy)
-    # What is generated begins with it, and may end where it ends with a sign.
-    yield from _text(metadata, "generateName", lambda text: name(_masked(text)), path, remedy)
+    yield from _name_faults(metadata, "name", name, path, remedy)
+    # A generated name begins with it, so that it may end with a dash.
+    yield from _name_faults(metadata, "generateName", lambda prefix: name(_masked(prefix)), path, remedy)
     if root and not metadata.get("name") and not metadata.get("generateName"):
         yield Fault(
             SchemaProblem((*path, "name"), "name or generateName is required", "write a name"), path, blocking=True
         )
     if namespaced:
-        yield from _text(metadata, "namespace", formats.is_label, path, _LABEL)
+        yield from _name_faults(metadata, "namespace", formats.is_label, path, _LABEL)
     yield from _labels(metadata.get("labels"), (*path, "labels"))
     yield from _annotations(metadata.get("annotations"), (*path, "annotations"))
     for index, finalizer in enumerate(metadata.get("finalizers") or ()):
@@ -61,22 +61,24 @@ def faults(metadata: Any, path: Path, *, root: bool, namespaced: bool) -> Iterat
                 yield _fault((*path, "ownerReferences", index, key), f"{key} is empty", f"write {key}")
 
 
-def is_qualified(text: str) -> bool:
-    """Tell whether a text may be the key of a label."""
-    prefix, slash, name = text.rpartition("/")
+def is_qualified(key: str) -> bool:
+    """Tell whether a string is a valid label key."""
+    prefix, slash, name = key.rpartition("/")
     return (formats.is_subdomain(prefix) if slash else True) and len(name) <= _LONGEST and bool(_NAME.fullmatch(name))
 
 
-def is_segment(text: str) -> bool:
-    """Tell whether a text may be a part of a path in a URL."""
-    return text not in {".", ".."} and "/" not in text and "%" not in text
+def is_segment(name: str) -> bool:
+    """Tell whether a name is valid as a segment of a URL path."""
+    return name not in {".", ".."} and "/" not in name and "%" not in name
 
 
 def _masked(prefix: str) -> str:
     return f"{prefix[:-1]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
 
-def _text(metadata: dict[str, Any], key: str, fits: Callable[[str], bool], path: Path, remedy: str) -> Iterator[Fault]:
+def _name_faults(
+    metadata: dict[str, Any], key: str, fits: Callable[[str], bool], path: Path, remedy: str
+) -> Iterator[Fault]:
     value = metadata.get(key)
     if value and not fits(value):
         yield _fault((*path, key), f'"{value[:80]}" is not a valid {key}', remedy)

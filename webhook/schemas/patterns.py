@@ -165,14 +165,14 @@ def translated(pattern: str, *, trusted: bool = False) -> str:
     while position < len(pattern):
         piece, position = _piece(pattern, position)
         out.append(piece)
-    text = prefix + "".join(out)
+    translation = prefix + "".join(out)
     try:
-        re.compile(text, re.ASCII)
+        re.compile(translation, re.ASCII)
     except (re.error, RecursionError, OverflowError) as error:
         raise PatternError(f"it cannot be read: {error}") from None
     if not trusted and pattern not in QUICK and is_slow(out):
         raise PatternError("it repeats what repeats itself, or too much, which could take long")
-    return text
+    return translation
 
 
 def _piece(pattern: str, at: int) -> tuple[str, int]:
@@ -183,10 +183,10 @@ def _piece(pattern: str, at: int) -> tuple[str, int]:
     if sign == "[":
         return _class(pattern, at)
     if sign == "(":
-        found = _GROUP.match(pattern, at)
-        if found is None or pattern.startswith("(?", found.end() - 1) or pattern[found.end() : found.end() + 1] == "?":
+        match = _GROUP.match(pattern, at)
+        if match is None or pattern.startswith("(?", match.end() - 1) or pattern[match.end() : match.end() + 1] == "?":
             raise PatternError("it has groups or flags that are not translated")
-        return found[0].replace("(?<", "(?P<"), found.end()
+        return match[0].replace("(?<", "(?P<"), match.end()
     if sign == "$":
         return r"\Z", at + 1
     if sign in "*+?{":
@@ -195,16 +195,16 @@ def _piece(pattern: str, at: int) -> tuple[str, int]:
 
 
 def _quantifier(pattern: str, at: int) -> tuple[str, int]:
-    found = _REPEAT.match(pattern, at)
-    if pattern[at] == "{" and found is None:
+    match = _REPEAT.match(pattern, at)
+    if pattern[at] == "{" and match is None:
         return r"\{", at + 1
-    text = found[0] if found else pattern[at]
-    end = at + len(text)
+    quantifier = match[0] if match else pattern[at]
+    end = at + len(quantifier)
     if pattern[end : end + 1] == "?":
-        return f"{text}?", end + 1
+        return f"{quantifier}?", end + 1
     if pattern[end : end + 1] in {"*", "+"}:
         raise PatternError("it repeats a repetition")
-    return text, end
+    return quantifier, end
 
 
 def _escape(pattern: str, at: int) -> tuple[str, int]:

@@ -1,7 +1,7 @@
-"""The schemas of one kind as they are kept: a list of nodes that name each other by their place in it.
+"""The stored schemas of one kind: a list of nodes that refer to each other by their index.
 
-Equal nodes are kept once, whichever versions and fields they belong to, so that the releases of a project share nearly
-everything. Of an OpenAPI schema a node keeps what decides on an object; descriptions are left out.
+Equal nodes are stored once, regardless of their versions and fields, so that the releases of a project share nearly
+all of them. A node has the members of an OpenAPI schema that validation needs, without descriptions.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     """A rule of `x-kubernetes-validations`, translated.
 
     Attributes:
-        test: what must be true of `self`; empty when it could not be translated and is not judged.
-        message: what the definition says when it is not.
-        says: the expression that makes the message, where one does.
-        path: the field below `self` that it is told of.
-        transition: it reads `oldSelf`, so that it is judged on UPDATE only.
-        written: the rule as the definition has it, in tables that a user added: those are translated when they are read,
-            so that nothing in a file of theirs is run as it stands.
+        test: what must be true of `self`; empty if it could not be translated and is not evaluated.
+        message: the message of the definition.
+        says: the expression that computes the message, if any.
+        path: the field below `self` at which a violation is reported.
+        transition: it reads `oldSelf`, so that it is evaluated on UPDATE only.
+        written: the rule in the form of the definition, in tables that a user added: these are translated when they are
+            read, so that a file of a user cannot contain a translated rule.
     """
 
     test: Expression = []
@@ -36,7 +36,7 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
 
 
 class Node(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The schema of one value; a number where another node is meant is its place in the table.
+    """The schema of one value; it refers to another node by its index in the table.
 
     The names are those of OpenAPI where they mean the same. `values` is the schema of an object's free members
     (`additionalProperties`), `defaults` holds the defaults of its members, `preserve` keeps unknown ones, `embedded`

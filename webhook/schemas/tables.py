@@ -41,11 +41,11 @@ def file_name(group: str, kind: str) -> str:
 
 
 def find(group: str, kind: str, folder: Path | None) -> Path | None:
-    """Return the table of a kind: the user's where there is one, else the one that comes with gpugate."""
-    # Whoever writes the object writes these.
+    """Return the table of a kind: the user's if there is one, else gpugate's."""
+    # The author of the object chooses these.
     if not kind.isalnum() or not group.replace(".", "").replace("-", "").isalnum():
         return None
-    files = (each / file_name(group, kind) for each in (folder, BUNDLED) if each)
+    files = (directory / file_name(group, kind) for directory in (folder, BUNDLED) if directory)
     return next((file for file in files if file.is_file()), None)
 
 
@@ -72,7 +72,7 @@ _DEEPEST: Final = 250
 
 
 def refuse_branching(nodes: Sequence[Node]) -> None:
-    """Refuse a table whose nodes, each after those it names, would look at a value too often, or stand too deep.
+    """Refuse a table whose nodes would visit a value too often, or are nested too deeply.
 
     Raises:
         ValueError: they would.
@@ -81,9 +81,9 @@ def refuse_branching(nodes: Sequence[Node]) -> None:
     depths: list[int] = []
     for node in nodes:
         nested = [*node.all_of, *node.any_of, *node.one_of, *([node.none_of] if node.none_of is not None else ())]
-        below = [*node.properties.values(), *(each for each in (node.values, node.items) if each is not None)]
-        looks.append(sum(looks[each] for each in nested) + max((looks[each] for each in below), default=1))
-        depths.append(1 + max((depths[each] for each in (*nested, *below)), default=0))
+        below = [*node.properties.values(), *(index for index in (node.values, node.items) if index is not None)]
+        looks.append(sum(looks[index] for index in nested) + max((looks[index] for index in below), default=1))
+        depths.append(1 + max((depths[index] for index in (*nested, *below)), default=0))
         if looks[-1] > MOST_LOOKS or depths[-1] > _DEEPEST:
             raise ValueError("its allOf, anyOf, oneOf and not stand in each other too often, or its schemas too deep")
 
@@ -114,17 +114,17 @@ def read(file: Path) -> Table:
 
 
 def of_user(table: Table) -> Table:
-    """Make a table safe that comes with the files that are checked: whoever changes those can change it.
+    """Return a safe copy of a table of the checked repository, which the author of a change can edit.
 
     Raises:
-        ValueError: it names nodes that are not there, is of no release, or would take too long.
+        ValueError: it refers to missing nodes, has no release, or would take too long.
     """
     if not (table.releases and all(release.served for release in table.releases)):
         raise ValueError("it is of no release, or of one that serves no version")
     from gpugate.webhook.schemas.compile import rules  # noqa: PLC0415 -- brings the translator along
 
     def pass_over(*_: str) -> None:
-        """What is not checked was told when the table was added."""
+        """Ignore what is not checked: it was reported when the table was added."""
 
     nodes = tuple(
         msgspec.structs.replace(
@@ -134,10 +134,12 @@ def of_user(table: Table) -> Table:
         )
         for node in table.nodes
     )
-    # A node names those before it only, so that there is an end.
-    for place, node in enumerate(nodes):
-        _refuse_unless(place, *node.properties.values(), *node.all_of, *node.any_of, *node.one_of)
-        _refuse_unless(place, *(each for each in (node.values, node.items, node.none_of) if each is not None))
+    # A node refers only to earlier ones, so that there are no cycles.
+    for index, node in enumerate(nodes):
+        _refuse_unless(index, *node.properties.values(), *node.all_of, *node.any_of, *node.one_of)
+        _refuse_unless(
+            index, *(reference for reference in (node.values, node.items, node.none_of) if reference is not None)
+        )
         if not node.defaults.keys() <= node.properties.keys():
             raise ValueError("a default is of no member")
     _refuse_unless(len(nodes), *(version.root for release in table.releases for version in release.served.values()))
@@ -145,8 +147,8 @@ def of_user(table: Table) -> Table:
     return msgspec.structs.replace(table, project="", nodes=nodes)
 
 
-def _refuse_unless(below: int, *places: int) -> None:
-    if not all(0 <= place < below for place in places):
+def _refuse_unless(end: int, *references: int) -> None:
+    if not all(0 <= reference < end for reference in references):
         raise ValueError("a node names one that is not there")
 
 

@@ -48,12 +48,12 @@ def has_format(name: str, text: str) -> bool:
     return True
 
 
-def _is_date(found: re.Match[str] | None) -> bool:
-    if found is None:
+def _is_date(match: re.Match[str] | None) -> bool:
+    if match is None:
         return False
     import datetime as dt  # noqa: PLC0415 -- few objects hold a time, and it costs start-up time
 
-    parts = {name: int(part) for name, part in found.groupdict().items() if part}
+    parts = {name: int(part) for name, part in match.groupdict().items() if part}
     try:
         dt.date(parts["year"] or 1, parts["month"], parts["day"])
     except ValueError:
@@ -82,9 +82,9 @@ class Values:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
 
-    def faults(self, value: Any, place: int, path: Path = ()) -> Iterator[Fault]:
+    def faults(self, value: Any, schema: int, path: Path = ()) -> Iterator[Fault]:
         """Yield what is wrong with a value and what is in it."""
-        node = self._nodes[place]
+        node = self._nodes[schema]
         if not _fits(value, node):
             yield Fault(wording.of_type(path, value, node), path, blocking=True)
             return
@@ -96,7 +96,7 @@ class Values:
             yield from self._text(value, node, path)
         elif _is_number(value):
             yield from _number(value, node, path)
-        if node.enum and not any(_is_same(value, each) for each in node.enum):
+        if node.enum and not any(_is_same(value, allowed) for allowed in node.enum):
             yield Fault(wording.of_enum(path, value, node), path, blocking=True)
         if node.all_of or node.any_of or node.one_of or node.none_of is not None:
             yield from self._nested(value, node, path)
@@ -129,11 +129,11 @@ class Values:
             yield Fault(wording.of_format(path, value, node.format), path)
 
     def _nested(self, value: Any, node: Node, path: Path) -> Iterator[Fault]:
-        for place in node.all_of:
-            yield from self.faults(value, place, path)
-        if node.any_of and not any(self._valid(value, place, path) for place in node.any_of):
+        for nested in node.all_of:
+            yield from self.faults(value, nested, path)
+        if node.any_of and not any(self._valid(value, nested, path) for nested in node.any_of):
             yield Fault(SchemaProblem(path, "fits none of the forms that the schema allows (anyOf)"), path)
-        fitting = sum(self._valid(value, place, path) for place in node.one_of)
+        fitting = sum(self._valid(value, nested, path) for nested in node.one_of)
         if node.one_of and fitting != 1:
             yield Fault(
                 SchemaProblem(path, f"fits {fitting or 'none'} of the forms of which one must fit (oneOf)"), path
@@ -141,8 +141,8 @@ class Values:
         if node.none_of is not None and self._valid(value, node.none_of, path):
             yield Fault(SchemaProblem(path, "has a form that the schema forbids (not)"), path)
 
-    def _valid(self, value: Any, place: int, path: Path) -> bool:
-        return next(self.faults(value, place, path), None) is None
+    def _valid(self, value: Any, schema: int, path: Path) -> bool:
+        return next(self.faults(value, schema, path), None) is None
 
 
 def _fits(value: Any, node: Node) -> bool:
@@ -209,9 +209,9 @@ def _is_multiple(value: float, of: float) -> bool:
         return True  # too great to tell
 
 
-def _sized(size: int, limits: tuple[int | None, int | None], what: str, path: Path) -> Iterator[Fault]:
+def _sized(size: int, limits: tuple[int | None, int | None], units: str, path: Path) -> Iterator[Fault]:
     least, most = limits
     if least is not None and size < least:
-        yield Fault(wording.too_few(path, size, least, what), path)
+        yield Fault(wording.too_few(path, size, least, units), path)
     if most is not None and size > most:
-        yield Fault(wording.too_many(path, size, most, what), path, blocking=True)
+        yield Fault(wording.too_many(path, size, most, units), path, blocking=True)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class SchemaProblem(Struct, frozen=True):
-    """One thing that the API server refuses: where, what, and what to do.
+    """One reason why the API server refuses an object: its path, message and remedy.
 
-    `whole` says that it is about the value as a whole, so that what else is said of a part of it may mean the same.
+    `whole` means that it concerns the value as a whole, so that another problem of a part may have the same cause.
     """
 
     path: Path
@@ -31,16 +31,16 @@ class SchemaProblem(Struct, frozen=True):
 
 
 class Fault(Struct, frozen=True):
-    """A problem, and what decides whether it counts.
+    """A problem, and the conditions under which it is reported.
 
     Attributes:
-        problem: what is told.
+        problem: the reported problem.
         owner: the path of the value whose schema is violated; of a missing member its parent's. An UPDATE that leaves
             this value as it was may keep the fault.
-        blocking: no rules are judged beside it, as the API server has it for what is missing, unsupported, too long, too
-            many or of a wrong type (apiextensions-apiserver v0.36 `pkg/registry/customresource/strategy.go`,
-            hasBlockingErr).
-        transition: it compares new with old, so that nothing excuses it.
+        blocking: no CEL rules are evaluated, as in the API server if a value is missing, unsupported, too long, of a
+            wrong type, or a list has too many elements (apiextensions-apiserver v0.36
+            `pkg/registry/customresource/strategy.go`, hasBlockingErr).
+        transition: it compares the new value with the old one, so that an unchanged value does not excuse it.
     """
 
     problem: SchemaProblem
@@ -59,7 +59,7 @@ _TYPES: Final = {
     "integer": "a whole number",
     "number": "a number",
 }
-# What texts of a pattern look like, where the pattern itself tells little.
+# Pattern -> a description of the strings that match it.
 _EXAMPLES: Final = {
     r"^(([0-9]+(s|m|h))+)|(Never)$": "a duration in hours, minutes and seconds, such as 720h or 1h30m, or Never",
     r"^(([0-9]+(s|m|h))+|Never)$": "a duration in hours, minutes and seconds, such as 720h or 1h30m, or Never",
@@ -70,7 +70,7 @@ _EXAMPLES: Final = {
 }
 
 
-# Signs of a text that something else replaces before the object reaches an API server.
+# Signs of placeholders, which are replaced before the object reaches an API server.
 _PLACEHOLDER: Final = re.compile(r"\$\{|\$\(|\{\{|<[^>]*>|\$[A-Za-z_]|%[A-Z_]+%|__[A-Z_]+__")
 
 
@@ -80,14 +80,14 @@ def is_placeholder(value: Any) -> bool:
 
 
 def unknown(path: Path, node: Node, within: Mapping[str, Any]) -> tuple[SchemaProblem, str]:
-    """Of a field that the schema has not; also returns the name that was meant, where one is near.
+    """Return the problem of a field that is not in the schema, and a similar known name, if any.
 
     An object whose fields are all known one level up, and missing there, is what an older version of the kind had around
     them; `within` is the object with the field.
     """
     inner = within[str(path[-1])]
     name, known = str(path[-1]), sorted({*node.properties, *(("metadata",) if node.embedded else ())})
-    folded = {each.lower(): each for each in known}
+    folded = {field.lower(): field for field in known}
     near = folded.get(name.lower()) or next(iter(near_misses(name, known)), "")
     if near:
         remedy = f"did you mean {near}?"
@@ -97,13 +97,13 @@ def unknown(path: Path, node: Node, within: Mapping[str, Any]) -> tuple[SchemaPr
         remedy = f"remove it; known fields: {_names(known)}"
     else:
         remedy = "remove it; no field is allowed here"
-    where = render((*path[:-1], _shown_name(name)))
+    where = render((*path[:-1], _shorten_name(name)))
     message = f'unknown field "{where}": kubectl rejects it, and other clients drop it silently'
     return SchemaProblem(path, message, remedy), near
 
 
 def missing(path: Path, node: Node | None) -> SchemaProblem:
-    """Of a field that must be there."""
+    """Return the problem of a required field that is missing."""
     if node and node.required and not node.enum:
         remedy = f"add {path[-1]} with {_fields(node.required)}"
     else:
@@ -112,12 +112,14 @@ def missing(path: Path, node: Node | None) -> SchemaProblem:
 
 
 def of_type(path: Path, value: Any, node: Node) -> SchemaProblem:
-    """Of a value of a wrong type."""
+    """Return the problem of a value of a wrong type."""
     if node.quantity:
-        return SchemaProblem(path, f"{_shown(value)} is not a valid quantity", "write a number such as 1, 500m or 16Gi")
+        return SchemaProblem(
+            path, f"{_shorten_value(value)} is not a valid quantity", "write a number such as 1, 500m or 16Gi"
+        )
     wanted = "a string or a whole number" if node.int_or_string else _TYPES.get(node.type, "something")
     if isinstance(value, float) and node.type != "string":
-        return SchemaProblem(path, f"must be {wanted}, not {_shown(value)}", "write it without decimals")
+        return SchemaProblem(path, f"must be {wanted}, not {_shorten_value(value)}", "write it without decimals")
     remedy = f"write {_wanted(node) or wanted}"
     if value is None:
         remedy = f"write {_wanted(node) or wanted}, or remove it"
@@ -130,82 +132,84 @@ def of_type(path: Path, value: Any, node: Node) -> SchemaProblem:
 
 
 def of_enum(path: Path, value: Any, node: Node) -> SchemaProblem:
-    """Of a value that is none of those allowed."""
-    allowed = [_plain(each) for each in node.enum]
-    folded = {each.lower(): each for each in allowed}
+    """Return the problem of a value that is not among the allowed ones."""
+    allowed = [_plain(member) for member in node.enum]
+    folded = {member.lower(): member for member in allowed}
     text = value if isinstance(value, str) else ""
     near = folded.get(text.lower()) or next(iter(near_misses(text, allowed)), "")
     remedy = f"did you mean {near}?" if near else f"write {'' if len(allowed) == 1 else 'one of them: '}{allowed[0]}"
-    return SchemaProblem(path, f"{_shown(value)} is not one of {_names(allowed)}", remedy)
+    return SchemaProblem(path, f"{_shorten_value(value)} is not one of {_names(allowed)}", remedy)
 
 
 def of_pattern(path: Path, value: str, pattern: str) -> SchemaProblem:
-    """Of a text that does not match."""
+    """Return the problem of a string that does not match its pattern."""
     example = _EXAMPLES.get(pattern)
     remedy = f"write {example}" if example else f"write what matches {pattern}"
-    return SchemaProblem(path, f"{_shown(value)} does not match the pattern of the field", remedy)
+    return SchemaProblem(path, f"{_shorten_value(value)} does not match the pattern of the field", remedy)
 
 
 def of_format(path: Path, value: str, name: str) -> SchemaProblem:
-    """Of a text of another format."""
+    """Return the problem of a string of another format."""
     example = ", as in 2026-01-31T12:00:00Z" if name == "date-time" else ""
-    return SchemaProblem(path, f"{_shown(value)} does not have the format {name}", f"write it as {name}{example}")
+    return SchemaProblem(
+        path, f"{_shorten_value(value)} does not have the format {name}", f"write it as {name}{example}"
+    )
 
 
 def too_long(path: Path, length: int, most: int) -> SchemaProblem:
-    """Of a text with too many characters."""
+    """Return the problem of a string with too many characters."""
     return SchemaProblem(path, f"has {length:,} characters, and at most {most:,} are allowed", "shorten it")
 
 
 def too_short(path: Path, length: int, least: int) -> SchemaProblem:
-    """Of a text with too few characters."""
+    """Return the problem of a string with too few characters."""
     if not length:
         return SchemaProblem(path, "is empty", "write a value")
     return SchemaProblem(path, f"has {length:,} characters, and at least {least:,} are needed", "write a longer one")
 
 
-def too_many(path: Path, size: int, most: int, what: str) -> SchemaProblem:
-    """Of too many elements or members."""
+def too_many(path: Path, size: int, most: int, units: str) -> SchemaProblem:
+    """Return the problem of too many elements or members."""
     return SchemaProblem(
-        path, f"has {size:,} {what}, and at most {most:,} are allowed", f"remove {size - most:,}", whole=True
+        path, f"has {size:,} {units}, and at most {most:,} are allowed", f"remove {size - most:,}", whole=True
     )
 
 
-def too_few(path: Path, size: int, least: int, what: str) -> SchemaProblem:
-    """Of too few elements or members."""
-    message = f"is empty, and needs at least {least:,} of its {what}" if not size else f"has {size:,} {what} only"
+def too_few(path: Path, size: int, least: int, units: str) -> SchemaProblem:
+    """Return the problem of too few elements or members."""
+    message = f"is empty, and needs at least {least:,} of its {units}" if not size else f"has {size:,} {units} only"
     return SchemaProblem(path, message, f"write at least {least:,}")
 
 
 def out_of_range(path: Path, value: float, name: str) -> SchemaProblem:
-    """Of a number that its format cannot hold."""
-    return SchemaProblem(path, f"{_shown(value)} does not fit into an {name}", "write a smaller number")
+    """Return the problem of a number outside the range of its format."""
+    return SchemaProblem(path, f"{_shorten_value(value)} does not fit into an {name}", "write a smaller number")
 
 
 def too_great(path: Path, value: float, most: float, *, exclusive: bool) -> SchemaProblem:
-    """Of a number above the most that is allowed."""
+    """Return the problem of a number above the maximum."""
     bound = f"less than {most}" if exclusive else f"at most {most}"
-    return SchemaProblem(path, f"{_shown(value)} is too large: {bound} is allowed", f"write {bound}")
+    return SchemaProblem(path, f"{_shorten_value(value)} is too large: {bound} is allowed", f"write {bound}")
 
 
 def too_small(path: Path, value: float, least: float, *, exclusive: bool) -> SchemaProblem:
-    """Of a number below the least that is allowed."""
+    """Return the problem of a number below the minimum."""
     bound = f"more than {least}" if exclusive else f"at least {least}"
-    return SchemaProblem(path, f"{_shown(value)} is too small: {bound} is needed", f"write {bound}")
+    return SchemaProblem(path, f"{_shorten_value(value)} is too small: {bound} is needed", f"write {bound}")
 
 
 def repeated(path: Path, keys: Iterable[str]) -> SchemaProblem:
-    """Of an element that is there twice where each may be once."""
+    """Return the problem of a duplicate element."""
     named = ", ".join(keys)
-    what = f"another element has the same {named}" if named else "duplicate element"
-    return SchemaProblem(path, what, "remove one of them" + (f", or change its {named}" if named else ""))
+    message = f"another element has the same {named}" if named else "duplicate element"
+    return SchemaProblem(path, message, "remove one of them" + (f", or change its {named}" if named else ""))
 
 
 def _wanted(node: Node | None) -> str:
     if node is None:
         return ""
     if node.enum:
-        return ("" if len(node.enum) == 1 else "one of ") + _names([_plain(each) for each in node.enum])
+        return ("" if len(node.enum) == 1 else "one of ") + _names([_plain(member) for member in node.enum])
     if node.required:
         return f"an object with {_fields(node.required)}"
     if node.int_or_string:
@@ -227,10 +231,10 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _shown(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
 
 
-def _shown_name(name: str) -> str:
+def _shorten_name(name: str) -> str:
     return name if len(name) <= _WIDTH else f"{name[: _WIDTH - 3]}..."

@@ -207,7 +207,7 @@ def test_what_is_not_checked_is_told() -> None:
         },
     }
 
-    told = [(each.path, each.what, each.why) for each in table_of(definition(schema), "x").unchecked]
+    told = [(each.path, each.expression, each.why) for each in table_of(definition(schema), "x").unchecked]
 
     assert told == [
         ("spec.a", "(a+)+b", "it repeats what repeats itself, or too much, which could take long"),
