@@ -1,1 +1,1 @@
-"""Judges manifests on disk as admission would judge their objects."""
+"""Evaluates manifests on disk as admission would evaluate their objects."""

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpugate.policies.sdk.field import Json
-    from gpugate.webhook.check.run import ObjectKey, Seen
+    from gpugate.webhook.check.run import Coverage, ObjectKey
 
-# The others are never hidden: what cannot be read or judged.
+# Findings on input that cannot be read or evaluated are never hidden.
 _HIDEABLE: Final = {Sort.VIOLATION, Sort.PATCH, Sort.SCHEMA, Sort.MALFORMED}
 
 
@@ -35,9 +35,9 @@ class Baseline:
 
 
 def key(finding: Located) -> BaselineKey | None:
-    """Return what makes a finding the same as one of another run; None where it can be in no baseline.
+    """Return the key that a finding has in every run; None if it cannot be in a baseline.
 
-    What the policy file exempts is in none, because it would stay hidden when the exemption is over.
+    Exempt findings cannot, because they would stay hidden after the exemption expires.
     """
     if finding.sort not in _HIDEABLE or finding.object is None or finding.exempt:
         return None
@@ -48,43 +48,45 @@ def key(finding: Located) -> BaselineKey | None:
 
 def made_of(file: str, findings: Iterable[Located]) -> Baseline:
     """Return a baseline of findings."""
-    return Baseline(file, Counter(found for each in findings if (found := key(each)) is not None))
+    return Baseline(file, Counter(baseline_key for finding in findings if (baseline_key := key(finding)) is not None))
 
 
-def hidden(report: Report, baseline: Baseline, seen: Seen) -> Report:
-    """Hide what a baseline knows, and say which of its entries are of no use any more.
+def hidden(report: Report, baseline: Baseline, coverage: Coverage) -> Report:
+    """Hide the findings in a baseline, and list its stale entries.
 
-    Of findings with the same key, as many are hidden as the baseline counts. Whether an entry is of no use can be said
-    only where its policy looked, and its object was read or does not exist.
+    Of findings with the same key, as many are hidden as the baseline counts. An entry is stale only if its policy was
+    evaluated, and its object was read or does not exist.
     """
-    left = Counter(baseline.counts)
-    kept: list[Located] = []
+    unused = Counter(baseline.counts)
+    remaining: list[Located] = []
     suppressed: list[Suppressed] = []
     for finding in report.findings:
-        found = key(finding)
-        if found is not None and left[found] > 0:
-            left[found] -= 1
+        baseline_key = key(finding)
+        if baseline_key is not None and unused[baseline_key] > 0:
+            unused[baseline_key] -= 1
             suppressed.append(Suppressed(finding, f"in {baseline.file}", SuppressedBy.BASELINE))
         else:
-            kept.append(finding)
-    of_no_use = sorted((found, count) for found, count in left.items() if count > 0 and found.policy in seen.policies)
+            remaining.append(finding)
+    stale = sorted((entry, count) for entry, count in unused.items() if count > 0 and entry.policy in coverage.policies)
     use = BaselineUse(
         baseline.file,
         len(suppressed),
-        stale=tuple((found, count) for found, count in of_no_use if _object(found) in seen.objects),
-        unseen=tuple((found, count) for found, count in of_no_use if seen.whole and _object(found) not in seen.objects),
+        stale=tuple((entry, count) for entry, count in stale if _object(entry) in coverage.objects),
+        unseen=tuple(
+            (entry, count) for entry, count in stale if coverage.whole and _object(entry) not in coverage.objects
+        ),
     )
-    return replace(report, findings=tuple(kept), suppressed=(*report.suppressed, *suppressed), baseline=use)
+    return replace(report, findings=tuple(remaining), suppressed=(*report.suppressed, *suppressed), baseline=use)
 
 
 def pruned(baseline: Baseline, use: BaselineUse) -> Baseline:
-    """Return a baseline without what is of no use any more."""
-    of_no_use = Counter(dict(use.stale)) + Counter(dict(use.unseen))
-    return Baseline(baseline.file, Counter(baseline.counts) - of_no_use)
+    """Return a baseline without stale entries."""
+    stale = Counter(dict(use.stale)) + Counter(dict(use.unseen))
+    return Baseline(baseline.file, Counter(baseline.counts) - stale)
 
 
-def _object(found: BaselineKey) -> ObjectKey:
-    return found.group, found.kind, found.namespace, found.name
+def _object(entry: BaselineKey) -> ObjectKey:
+    return entry.group, entry.kind, entry.namespace, entry.name
 
 
 SCHEMA: Final = "gpugate.dev/baseline/v1"
@@ -98,7 +100,7 @@ _HEAD: Final = (
 
 
 class BaselineFileError(GpugateError):
-    """A baseline cannot be read, or what it says is refused; the text begins with file, line and column."""
+    """A baseline cannot be read or is invalid; the text begins with file, line and column."""
 
 
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
@@ -137,10 +139,10 @@ def read_baseline(path: Path, data: bytes | None = None) -> Baseline:
         line = data.count(b"\n", 0, merge.start()) + 1
         raise BaselineFileError(f"{path}:{line}:1: an unresolved merge conflict: keep the entries of both sides")
     documents: list[Document] = []
-    for found in read_bytes(str(path), data):
-        if not isinstance(found, Document):
-            raise BaselineFileError(f"{path}:{found.line}:{found.column}: {found.message}: {found.remedy}")
-        documents.append(found)
+    for part in read_bytes(str(path), data):
+        if not isinstance(part, Document):
+            raise BaselineFileError(f"{path}:{part.line}:{part.column}: {part.message}: {part.remedy}")
+        documents.append(part)
     if len(documents) != 1:
         raise BaselineFileError(
             f"{path}: holds {len(documents)} documents, not one: create a baseline with --write-baseline"
@@ -148,9 +150,9 @@ def read_baseline(path: Path, data: bytes | None = None) -> Baseline:
     try:
         entries = _parsed(documents[0].value)
     except ConfigError as error:
-        place = Positions(documents[0]).find(error.path)
+        position = Positions(documents[0]).find(error.path)
         where = f"{render(error.path)}: " if error.path else ""
-        raise BaselineFileError(f"{path}:{place.line}:{place.column}: {where}{error.message}") from None
+        raise BaselineFileError(f"{path}:{position.line}:{position.column}: {where}{error.message}") from None
     counts: dict[BaselineKey, int] = {}
     for entry in entries:
         key = BaselineKey(entry.policy, entry.group, entry.kind, entry.namespace, entry.name, entry.path)
@@ -171,14 +173,14 @@ def _parsed(value: Json) -> tuple[_Entry, ...]:
 
 
 def written(baseline: Baseline) -> str:
-    """Return the text of a baseline, in the format that the name of its file says."""
+    """Return the text of a baseline, in the format of its file name."""
     entries = [msgspec.json.format(msgspec.json.encode(entry), indent=0).decode() for entry in _entries(baseline)]
     if baseline.file.endswith(_YAML):
         lines = "".join(f"  - {entry}\n" for entry in entries)
         return f"{_HEAD}schema: {SCHEMA}\nfindings:{' []' if not entries else ''}\n{lines}"
     lines = ",\n".join(f"    {entry}" for entry in entries)
-    found = f"[\n{lines}\n  ]" if entries else "[]"
-    return f'{{\n  "schema": "{SCHEMA}",\n  "findings": {found}\n}}\n'
+    findings = f"[\n{lines}\n  ]" if entries else "[]"
+    return f'{{\n  "schema": "{SCHEMA}",\n  "findings": {findings}\n}}\n'
 
 
 def _entries(baseline: Baseline) -> Iterator[_Entry]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.check.fixed_files import diff_of, fix_files, fixes_of, write_fixed
-from gpugate.webhook.check.flags import FORMATS, Shown, parser
+from gpugate.webhook.check.flags import FORMATS, ReportWriter, parser
 from gpugate.webhook.check.gathering import gather_inputs
 from gpugate.webhook.check.options import FailOn, Options
 from gpugate.webhook.check.run import CheckResult, check
@@ -92,7 +92,7 @@ def _hidden(result: CheckResult, known: Baseline, fail_on: FailOn) -> CheckResul
     from gpugate.webhook.check import baseline  # noqa: PLC0415 -- few runs have one
     from gpugate.webhook.check.run import exit_code  # noqa: PLC0415
 
-    report = baseline.hidden(result.report, known, result.seen)
+    report = baseline.hidden(result.report, known, result.coverage)
     code = exit_code(report.findings, report.objects, fail_on)
     return replace(result, report=replace(report, exit_code=code))
 
@@ -162,9 +162,9 @@ def main(arguments: Sequence[str]) -> int:
         findings=not args.summary,
         docs=args.docs.base_url if args.docs else "",
     )
-    shown = Shown(result.report, policies, view, args.color)
+    writer = ReportWriter(result.report, policies, view, args.color)
     for file, name in wanted.items():
-        options.write(file, shown.write(name, file))
+        options.write(file, writer.write(name, file))
     passing = {_EMPTY} if args.allow_empty else set()
     return 0 if result.exit_code in passing else result.exit_code
 

@@ -64,36 +64,37 @@ def changed(document: Document, manifest: Manifest, group: Sequence[Located]) ->
                 return edited(document.text, root[""])
         return _replaced(document, manifest, fix)
     patches = fix.patches if isinstance(fix, Patches) else [patch for finding in group for patch in finding.patches]
-    text, judged = document.text, with_defaults(manifest.request).object or {}
+    text, evaluated = document.text, with_defaults(manifest.request).object or {}
     for patch in patches:
         written = Field(root)[at].value
-        fitting = _fitting(patch, written if isinstance(written, dict) else {}, judged, manifest.request)
+        fitting = _fitting(patch, written if isinstance(written, dict) else {}, evaluated, manifest.request)
         root, _ = patching.apply(root, replace(fitting, path=(*at, *fitting.path)))
-        judged, _ = patching.apply(judged, patch)
+        evaluated, _ = patching.apply(evaluated, patch)
         text = edited(text, root[""])
     return text
 
 
-def _fitting(patch: Patch, written: dict[str, Json], judged: dict[str, Json], request: Request) -> Patch:
-    """Return the patch for the object as it is written, which lacks the defaults of the object that was judged.
+def _fitting(patch: Patch, written: dict[str, Json], evaluated: dict[str, Json], request: Request) -> Patch:
+    """Return the patch for the object as it is written, without the defaults of the evaluated object.
 
-    A list that is there by default only is written out, because another list takes its place as a whole. Of an object
-    that is, what no default brings back into one that is written is: a NodePool's `disruption` needs `consolidateAfter`.
+    A list that exists by default only is written out, because the list in the file replaces it as a whole. Of an object
+    that exists by default only, the members without a default are written: a NodePool's `disruption` needs
+    `consolidateAfter`.
     """
     for depth in range(1, len(patch.path) + 1):
         way = patch.path[:depth]
         inside = depth < len(patch.path) or patch.op == "append"
-        if inside and isinstance(Field(judged)[way].value, list) and not Field(written)[way]:
-            after, _ = patching.apply(judged, patch)
+        if inside and isinstance(Field(evaluated)[way].value, list) and not Field(written)[way]:
+            after, _ = patching.apply(evaluated, patch)
             return Patch("set", way, Field(after)[way].value, patch.reason)
-        if inside and isinstance(Field(judged)[way].value, dict) and not Field(written)[way]:
-            made, _ = patching.apply(written, patch)
-            filled = Field(with_defaults(replace(request, object=made)).object)[way].mapping
-            whole = Field(patching.apply(judged, patch)[0])[way].mapping
+        if inside and isinstance(Field(evaluated)[way].value, dict) and not Field(written)[way]:
+            patched, _ = patching.apply(written, patch)
+            filled = Field(with_defaults(replace(request, object=patched)).object)[way].mapping
+            whole = Field(patching.apply(evaluated, patch)[0])[way].mapping
             if whole.keys() - filled.keys():
-                own = Field(made)[way].mapping
-                kept: Json = {key: whole[key] for key in whole if key in own or key not in filled}
-                return Patch("set", way, kept, patch.reason)
+                own = Field(patched)[way].mapping
+                changed_members: Json = {key: whole[key] for key in whole if key in own or key not in filled}
+                return Patch("set", way, changed_members, patch.reason)
     return patch
 
 
@@ -209,7 +210,7 @@ class _Parted(MutableStruct):
 
 
 def _parted(text: str) -> _Parted | None:
-    """Part the text of a list; None where an item does not mean the same by itself."""
+    """Split the text of a list into its items; None if an item has another value outside of the list."""
     try:
         root = parse(text)
     except EditError:
@@ -217,21 +218,21 @@ def _parted(text: str) -> _Parted | None:
     lists = [entry.value for entry in root.entries if entry.name == _ITEMS]
     if len(lists) != 1 or len(lists[0].entries) < 2 or any(node.sort == "alias" for node in walk(root)):
         return None
-    found = _in_brackets(text, lists[0]) if lists[0].flow else _in_lines(text, root, lists[0])
-    return found if found is not None and found.means(text, range(len(found.items))) else None
+    split = _in_brackets(text, lists[0]) if lists[0].flow else _in_lines(text, root, lists[0])
+    return split if split is not None and split.means(text, range(len(split.items))) else None
 
 
-def _in_brackets(text: str, found: Node) -> _Parted:
-    spans = [(entry.value.start, entry.value.end) for entry in found.entries]
+def _in_brackets(text: str, sequence: Node) -> _Parted:
+    spans = [(entry.value.start, entry.value.end) for entry in sequence.entries]
     between = [text[end:start] for (_, end), (start, _) in pairwise(spans)]
     items = [text[start:end] for start, end in spans]
     return _Parted(text[: spans[0][0]], items, [*between, ""], text[spans[-1][1] :])
 
 
-def _in_lines(text: str, root: Node, found: Node) -> _Parted | None:
+def _in_lines(text: str, root: Node, sequence: Node) -> _Parted | None:
     """Part a list at the lines with dashes, so that comments behind and below an item stay with it."""
-    starts = [text.rfind("\n", 0, entry.start) + 1 for entry in found.entries]
-    if not all(_DASH.fullmatch(text, start, e.start) for start, e in zip(starts, found.entries, strict=True)):
+    starts = [text.rfind("\n", 0, entry.start) + 1 for entry in sequence.entries]
+    if not all(_DASH.fullmatch(text, start, e.start) for start, e in zip(starts, sequence.entries, strict=True)):
         return None
     behind = [entry.start for entry in root.entries if entry.start > starts[-1]]
     end = text.rfind("\n", 0, behind[0]) + 1 if behind else len(text)
@@ -268,17 +269,17 @@ class FixedFile(MutableStruct):
 def apply_fixes(
     files: Sequence[Input], facts: Sequence[Request], ruleset: Ruleset, options: Options, *, unsafe: bool
 ) -> list[FixedFile]:
-    """Make every change that the findings in some files ask for, on their texts alone; nothing is written.
+    """Apply the fixes of the findings in some files to their texts; no file is written.
 
-    One change can make another one necessary, so that the files are judged anew until none is left, or each object was
-    changed so often that no end is to be expected, which `left` says.
+    A fix can cause another finding, so the files are evaluated again until no fix remains, or an object was changed
+    too often, which `left` says.
 
     Args:
-        files: the files; one that cannot be read is left out.
-        facts: what the other files of the run hold.
+        files: the files; one that cannot be read is omitted.
+        facts: the objects of the other files of the run.
         ruleset: the rules in force.
-        options: how to judge.
-        unsafe: make the changes too that may alter scheduling or cost, and replace whole objects.
+        options: how to evaluate.
+        unsafe: also apply fixes that may alter scheduling or cost, or replace whole objects.
     """
     opened = (_open(file) for file in files)
     fixed = [file for file in opened if file is not None]
@@ -287,7 +288,9 @@ def apply_fixes(
     unfinished: list[FixedFile] = []
     for _ in range(_ROUNDS):
         read = [(file, list(_documents(file, options))) for file in fixed]
-        manifests = [manifest for _, documents in read for _, held in documents for manifest in held]
+        manifests = [
+            manifest for _, documents in read for _, document_manifests in documents for manifest in document_manifests
+        ]
         projected = (needs.project(with_defaults(marked(manifest).manifest.request)) for manifest in manifests)
         known = RunFacts([*facts, *(fact for fact in projected if fact)], complete=options.complete_context)
         met: Counter[str] = Counter()
@@ -295,8 +298,8 @@ def apply_fixes(
         unfinished = []
         for file, documents in read:
             changed = False
-            for document, held in reversed(documents):
-                findings = _findings(document, held, evaluation, options, locator)
+            for document, document_manifests in reversed(documents):
+                findings = _findings(document, document_manifests, evaluation, options, locator)
                 changed |= _fix_document(file, document, findings, tried, met, unsafe=unsafe)
             unfinished += [file] if changed else []
         if not unfinished:
@@ -323,19 +326,19 @@ def _open(file: Input) -> FixedFile | None:
 def _documents(file: FixedFile, options: Options) -> Iterator[tuple[Document, list[Manifest]]]:
     for part in read_text(file.file.label, file.after):
         if isinstance(part, Document):
-            found = objects(part, namespace=options.namespace, lenient=not file.file.explicit)
-            yield part, [manifest for manifest in found if isinstance(manifest, Manifest)]
+            parsed = objects(part, namespace=options.namespace, lenient=not file.file.explicit)
+            yield part, [manifest for manifest in parsed if isinstance(manifest, Manifest)]
 
 
 def _findings(
     document: Document,
-    held: Iterable[Manifest],
+    manifests: Iterable[Manifest],
     evaluation: Evaluation,
     options: Options,
     locator: Locator,
 ) -> Iterator[tuple[Manifest, list[Located]]]:
     comments = list(ignores(document)) if options.ignores else []
-    for manifest in held:
+    for manifest in manifests:
         open_values = marked(manifest).manifest
         if evaluation.made_of(open_values) is not None:
             continue  # what is evaluated is not the object of the file
@@ -352,9 +355,9 @@ def _fix_document(
     *,
     unsafe: bool,
 ) -> bool:
-    """Make the first change that is due in each object of a document; tell whether one was made.
+    """Apply the first fix of each object of a document; tell whether one was applied.
 
-    `met` counts what is due in a round, so that objects of one name and with the same wrong in them are told apart.
+    `met` counts the fixes of a round, to distinguish objects with the same name and the same findings.
     """
     text, policies = ChangingText(document), list[str]()
     for manifest, located in findings:

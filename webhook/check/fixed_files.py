@@ -135,8 +135,8 @@ def _diff(file: FixedFile) -> Iterator[str]:
     before, after = file.before.splitlines(keepends=True), file.after.splitlines(keepends=True)
     is_read = sys.stdout.isatty() or any(os.environ.get(name) for name in _CI)
     for line in difflib.unified_diff(before, after, name, name):
-        shown = plain(line.rstrip("\r\n")) + "\n" if is_read else line
-        yield shown if shown.endswith("\n") else f"{shown}\n\\ No newline at end of file\n"
+        printed = plain(line.rstrip("\r\n")) + "\n" if is_read else line
+        yield printed if printed.endswith("\n") else f"{printed}\n\\ No newline at end of file\n"
 
 
 def write_fixed(file: FixedFile) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FORMATS: Final = ("text", "concise", "json", "github", "gitlab", "sarif", "junit", "markdown")
 
 
-class Shown(Struct, frozen=True):
+class ReportWriter(Struct, frozen=True):
     """A report, and the data that output formats need in addition."""
 
     report: Report
@@ -66,9 +66,9 @@ def _is_terminal(file: str) -> bool:
     return not file and sys.stdout.isatty()
 
 
-def add_selection(made: argparse.ArgumentParser) -> None:
+def add_selection(command: argparse.ArgumentParser) -> None:
     """Add the flags that select files."""
-    group = made.add_argument_group("file selection")
+    group = command.add_argument_group("file selection")
     add = group.add_argument
     add(
         "--exclude",
@@ -98,9 +98,9 @@ def add_selection(made: argparse.ArgumentParser) -> None:
     add("--stdin-filename", metavar="NAME", help="name of standard input in reports")
 
 
-def add_rendering(made: argparse.ArgumentParser) -> None:
+def add_rendering(command: argparse.ArgumentParser) -> None:
     """Add the flags for charts and kustomizations."""
-    group = made.add_argument_group("charts and kustomizations")
+    group = command.add_argument_group("charts and kustomizations")
     add = group.add_argument
     add(
         "-k",
@@ -163,27 +163,27 @@ line of its own, it suppresses findings on the next line. A suppression with
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(
+    command = Parser(
         prog="gpugate check",
         description="Check manifests on disk as the webhook would evaluate them. Reads files and uses no network.",
         epilog=_EPILOG,
     )
-    _add_inputs(made)
-    add_selection(made)
-    add_rendering(made)
-    _add_policies(made)
-    _add_baseline(made)
-    _add_schemas(made)
-    _add_fixes(made)
-    _add_output(made)
-    project_flags.add(made)
-    project_flags.add_trust(made)
-    return made
+    _add_inputs(command)
+    add_selection(command)
+    add_rendering(command)
+    _add_policies(command)
+    _add_baseline(command)
+    _add_schemas(command)
+    _add_fixes(command)
+    _add_output(command)
+    project_flags.add(command)
+    project_flags.add_trust(command)
+    return command
 
 
-def _add_inputs(made: argparse.ArgumentParser) -> None:
-    group = made.add_argument_group("input")
-    made.add_argument(
+def _add_inputs(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("input")
+    command.add_argument(
         "path",
         nargs="*",
         metavar="PATH",
@@ -206,8 +206,8 @@ def _add_inputs(made: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_policies(made: argparse.ArgumentParser) -> None:
-    group = made.add_argument_group("policies")
+def _add_policies(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("policies")
     options.add_policy_file(group, options.OF_THE_PROJECT)
     add = group.add_argument
     add(
@@ -227,24 +227,24 @@ def _add_policies(made: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_baseline(made: argparse.ArgumentParser) -> None:
-    group = made.add_argument_group("baseline")
+def _add_baseline(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("baseline")
     add = group.add_argument
     add("--baseline", type=Path, metavar="FILE", help="hide the findings that this file records; only new ones count")
     add("--write-baseline", type=Path, metavar="FILE", help="record the current findings; .json, .yaml or .yml")
     add("--prune-baseline", action="store_true", help="remove entries without a finding from the baseline")
 
 
-def _add_schemas(made: argparse.ArgumentParser) -> None:
-    group = made.add_argument_group("schemas")
+def _add_schemas(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("schemas")
     add = group.add_argument
     folder = "folder of additional schemas, written by `gpugate schema add` (default: .gpugate/schemas, if it exists)"
     add("--schemas", type=Path, metavar="DIR", help=folder)
     add("--no-schemas", action="store_true", help="skip CRD and core schema validation")
 
 
-def _add_fixes(made: argparse.ArgumentParser) -> None:
-    group = made.add_argument_group("fixes")
+def _add_fixes(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("fixes")
     either = group.add_mutually_exclusive_group()
     either.add_argument("--fix", action="store_true", help="apply safe fixes and the patches of mutating policies")
     either.add_argument(
@@ -257,8 +257,8 @@ def _add_fixes(made: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_output(made: argparse.ArgumentParser) -> None:
-    group = made.add_argument_group("output")
+def _add_output(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("output")
     add = group.add_argument
     formats = ", ".join(FORMATS[1:])
     add(

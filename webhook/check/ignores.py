@@ -39,12 +39,12 @@ _SUPPRESSIBLE: Final = {Sort.VIOLATION, Sort.PATCH, Sort.MALFORMED, Sort.SCHEMA}
 
 
 class Ignore(Struct, frozen=True):
-    """A comment: where it stands, the line (from 1) it counts for, the policies it names, why, and until when.
+    """A comment: its location, the line (from 1) that it applies to, its policies, its reason, and its last day.
 
-    `until` is the last day on which it counts; None for ever, empty where what stands there is no date.
+    `until` is the last day on which it applies; None if it does not expire, empty if it is not a date.
     """
 
-    place: Place
+    location: Place
     line: int
     policies: tuple[str, ...]
     reason: str
@@ -70,43 +70,43 @@ def ignores(document: Document) -> Iterator[Ignore]:
             spans = sorted(texts(parse(template)))
         except EditError:
             return
-    # A document can have thousands of comments and values, so that each is looked at once.
+    # A document can have thousands of comments and values, so each is visited once.
     starts, ends = [start for start, _ in spans], list(accumulate((end for _, end in spans), max))
-    lines, shown = text.splitlines(), SourceText(document)
+    lines, source = text.splitlines(), SourceText(document)
     following, index, counted = _following(lines), 0, 0
-    for found in _COMMENT.finditer(text):
-        before = bisect_right(starts, found.start())
-        if before and found.start() < ends[before - 1]:
+    for match in _COMMENT.finditer(text):
+        before = bisect_right(starts, match.start())
+        if before and match.start() < ends[before - 1]:
             continue
-        begin = text.rfind("\n", 0, found.start()) + 1
+        begin = text.rfind("\n", 0, match.start()) + 1
         index, counted = index + text.count("\n", counted, begin), begin
-        number, column = document.first_line + index, found.start() - begin + 1
-        around = shown.around(number)
-        place = Place(document.source, number, column, column + len(found[0]), around.lines, around.first_line)
-        alone = not text[begin : found.start()].strip()
-        ids = tuple(name.strip() for name in (found["ids"] or "").split(",") if name.strip())
+        number, column = document.first_line + index, match.start() - begin + 1
+        around = source.around(number)
+        location = Place(document.source, number, column, column + len(match[0]), around.lines, around.first_line)
+        alone = not text[begin : match.start()].strip()
+        ids = tuple(name.strip() for name in (match["ids"] or "").split(",") if name.strip())
         line = document.first_line + (following[index] if alone else index)
-        reason = _UNTIL.sub("", found["reason"]).strip()
-        yield Ignore(place, line, ids, reason, _until(found["reason"]))
+        reason = _UNTIL.sub("", match["reason"]).strip()
+        yield Ignore(location, line, ids, reason, _until(match["reason"]))
 
 
 def _until(reason: str) -> dt.date | Literal[""] | None:
-    found = _UNTIL.search(reason)
-    if found is None:
+    match = _UNTIL.search(reason)
+    if match is None:
         return None
     try:
-        return dt.date.fromisoformat(found["day"]) if _DAY.fullmatch(found["day"]) else ""
+        return dt.date.fromisoformat(match["day"]) if _DAY.fullmatch(match["day"]) else ""
     except ValueError:
         return ""
 
 
 def _following(lines: Sequence[str]) -> list[int]:
-    """The line that a comment alone on each of some lines counts for, from 0; past the end where none follows."""
-    found, following = len(lines), []
+    """Return for each line the one that a comment alone on it applies to, from 0; past the end if none follows."""
+    next_line, following = len(lines), []
     for number in range(len(lines) - 1, -1, -1):
-        following.append(found)
+        following.append(next_line)
         if lines[number].strip() and not lines[number].lstrip().startswith("#"):
-            found = number
+            next_line = number
     return following[::-1]
 
 
@@ -117,21 +117,21 @@ def sift(
     unused: Collection[str],
     today: dt.date,
 ) -> tuple[list[Located], list[Suppressed]]:
-    """Part what is found in a file into what stays and what its comments let pass; wrong comments are findings too.
+    """Split the findings in a file into remaining and suppressed ones; invalid comments are findings too.
 
     Args:
-        findings: what was found in the file.
+        findings: the findings in the file.
         comments: its comments.
-        known: every policy there is.
-        unused: the policies of which a comment is told that nothing needs it; not those that did not look.
-        today: the day, for comments that count until one.
+        known: the ids of all policies.
+        unused: the policies for which an unneeded comment is reported: those that were evaluated.
+        today: the day, for comments that expire.
     """
     honoured: dict[int, list[Ignore]] = {}
     for comment in comments:
         if _counts(comment, today):
             honoured.setdefault(comment.line, []).append(comment)
     used: set[tuple[int, str]] = set()
-    kept: list[Located] = []
+    remaining: list[Located] = []
     suppressed: list[Suppressed] = []
     for finding in findings:
         passing = [c for c in honoured.get(finding.place.line, ()) if finding.code in c.policies]
@@ -139,13 +139,13 @@ def sift(
             used.update((id(comment), finding.code) for comment in passing)
             suppressed.append(Suppressed(finding, passing[0].reason))
         else:
-            kept.append(finding)
+            remaining.append(finding)
     for comment in comments:
-        kept += _faults(comment, known, today)
+        remaining += _faults(comment, known, today)
         for policy in comment.policies if _counts(comment, today) else ():
             if policy in unused and (id(comment), policy) not in used:
-                kept.append(_wrong(comment, f"{policy} finds nothing on line {comment.line}", "remove it"))
-    return kept, suppressed
+                remaining.append(_wrong(comment, f"{policy} finds nothing on line {comment.line}", "remove it"))
+    return remaining, suppressed
 
 
 def _counts(comment: Ignore, today: dt.date) -> bool:
@@ -170,18 +170,18 @@ def _faults(comment: Ignore, known: Collection[str], today: dt.date) -> Iterator
 
 
 def _wrong(comment: Ignore, message: str, remedy: str) -> Located:
-    return Located(Sort.IGNORE, Severity.WARNING, message, comment.place, hint=remedy)
+    return Located(Sort.IGNORE, Severity.WARNING, message, comment.location, hint=remedy)
 
 
 def added(report: Report, base: Revision) -> tuple[str, ...]:
-    """Return a sentence for each file whose comments let findings pass and are not all in the base revision of a change.
+    """Return a sentence for each file with suppressions that are not in the base revision of a change.
 
-    They count, because a reviewer sees them in the change; the report says where to look.
+    They apply, because a reviewer sees them in the change; the report says where to look.
     """
     from gpugate.webhook.manifests.git import GitError  # noqa: PLC0415 -- starts programs, and few runs have a base
 
-    files = {each.finding.place.file for each in report.suppressed if each.by is SuppressedBy.COMMENT}
-    said = []
+    files = {suppressed.finding.place.file for suppressed in report.suppressed if suppressed.by is SuppressedBy.COMMENT}
+    remarks = []
     for name in sorted(files):
         data = Input(name, explicit=True).read()
         if isinstance(data, Problem):
@@ -193,9 +193,9 @@ def added(report: Report, base: Revision) -> tuple[str, ...]:
         new = _texts(data) - _texts(before or b"")
         if new:
             count = new.total()
-            said.append(f"{name}: {count} suppression{'s' if count > 1 else ''} not in {base.name}")
-    return tuple(said)
+            remarks.append(f"{name}: {count} suppression{'s' if count > 1 else ''} not in {base.name}")
+    return tuple(remarks)
 
 
 def _texts(data: bytes) -> Counter[str]:
-    return Counter(found[0].strip() for found in _COMMENT.finditer(data.decode(errors="replace")))
+    return Counter(match[0].strip() for match in _COMMENT.finditer(data.decode(errors="replace")))

@@ -27,26 +27,26 @@ _SEVERITY = {Stance.ENFORCE: Severity.ERROR, Stance.WARN: Severity.WARNING}
 
 
 class Locator:
-    """Finds places in one document after the other; the positions of the last one are kept."""
+    """Locates findings in one document after the other; the positions of the last document are cached."""
 
     def __init__(self, policies: Mapping[str, Policy]) -> None:
         self._reasons = reasons(policies.values())
         self._last: DocumentPlaces | None = None
 
     def findings(self, manifest: Manifest, verdict: Verdict) -> Iterator[Located]:
-        """Yield everything that a verdict says, errors, warnings and notes."""
+        """Yield the errors, warnings and notes of a verdict."""
         request = manifest.request
         name = _name(request)
         root = verdict.object or request.object or {}
         for wrong in verdict.malformed:
-            place, path = self._place(manifest, wrong.path), render(wrong.path)
+            location, path = self._locate(manifest, wrong.path), render(wrong.path)
             severity = _SEVERITY.get(wrong.at_most, Severity.NOTE)
             stable = keyed_path(wrong.path, request.object or {})
             yield Located(
                 Sort.MALFORMED,
                 severity,
                 wrong.message,
-                place,
+                location,
                 object=name,
                 path=path,
                 hint=wrong.hint,
@@ -59,18 +59,18 @@ class Locator:
             yield from self._patches(manifest, outcome, name, root)
             if outcome.error:
                 message = f"the policy failed on this object: {outcome.error}"
-                place = self._place(manifest, ())
+                location = self._locate(manifest, ())
                 hint = "report it, and set the policy to warn or exempt the object until it is fixed"
-                yield Located(Sort.BROKE, Severity.ERROR, message, place, outcome.policy, name, hint=hint)
+                yield Located(Sort.BROKE, Severity.ERROR, message, location, outcome.policy, name, hint=hint)
 
     def schema_problem(self, manifest: Manifest, problem: SchemaProblem) -> Located:
-        """Show what the API server refuses."""
+        """Return the finding for a problem that a schema reports."""
         request = manifest.request
         return Located(
             sort=Sort.SCHEMA,
             severity=Severity.ERROR,
             message=problem.message,
-            place=self._place(manifest, problem.path),
+            place=self._locate(manifest, problem.path),
             object=_name(request),
             path=render(problem.path),
             hint=problem.remedy,
@@ -82,7 +82,7 @@ class Locator:
             sort=Sort.PATCH if finding.would_patch else Sort.VIOLATION,
             severity=Severity.NOTE if finding.convention else _SEVERITY.get(finding.stance, Severity.NOTE),
             message=finding.message,
-            place=self._place(manifest, finding.path),
+            place=self._locate(manifest, finding.path),
             policy=finding.policy,
             object=name,
             path=render(finding.path),
@@ -107,7 +107,7 @@ class Locator:
                 sort=Sort.PATCH,
                 severity=Severity.NOTE,
                 message=str(decoded(group.message)),
-                place=self._place(manifest, group.patches[0].path),
+                place=self._locate(manifest, group.patches[0].path),
                 policy=outcome.policy,
                 object=name,
                 path=render(group.patches[0].path),
@@ -118,7 +118,7 @@ class Locator:
                 owner=_owner(manifest.request),
             )
 
-    def _place(self, manifest: Manifest, path: Path) -> Place:
+    def _locate(self, manifest: Manifest, path: Path) -> Place:
         if self._last is None or self._last.document is not manifest.document:
             self._last = DocumentPlaces(manifest.document)
         return self._last.find((*manifest.prefix, *path))
@@ -136,7 +136,8 @@ def _unsealed(finding: Finding) -> Finding:
         str(decoded(text)) for text in (finding.message, finding.hint, finding.why, finding.note)
     )
     others = tuple(
-        replace(each, namespace=str(decoded(each.namespace)), name=str(decoded(each.name))) for each in finding.others
+        replace(other, namespace=str(decoded(other.namespace)), name=str(decoded(other.name)))
+        for other in finding.others
     )
     return replace(finding, message=message, hint=hint, why=why, note=note, others=others)
 
@@ -150,10 +151,10 @@ def _owner(request: Request) -> Other | None:
 
 
 def located_problem(problem: Problem) -> Located:
-    """Show what could not be read."""
+    """Return the finding for input that could not be read."""
     around = problem.excerpt
-    place = Place(problem.source, problem.line, problem.column, problem.end, around.lines, around.first_line)
+    location = Place(problem.source, problem.line, problem.column, problem.end, around.lines, around.first_line)
     sort, severity = (Sort.UNREADABLE, Severity.NOTE if problem.note else Severity.ERROR)
     if problem.warning:
         sort, severity = (Sort.AMBIGUOUS, Severity.WARNING)
-    return Located(sort, severity, problem.message, place, hint=problem.remedy, of_rendering=problem.of_rendering)
+    return Located(sort, severity, problem.message, location, hint=problem.remedy, of_rendering=problem.of_rendering)

@@ -17,49 +17,50 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.check.ignores import Ignore
     from gpugate.webhook.check.options import Options
-    from gpugate.webhook.check.session import Judged
+    from gpugate.webhook.check.session import Results
     from gpugate.webhook.rendering.options import RenderOptions
     from gpugate.webhook.rendering.render import Text
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedTexts:
-    """What was rendered in a run, by its label, and how."""
+    """The renderings of a run by their labels, and how they were rendered."""
 
     texts: Mapping[str, Text]
     options: RenderOptions
 
-    def place(self, judged: Judged, how: Options) -> dict[str, str]:
-        """Give findings their places in files; return for each such file the label of a text that it went into.
+    def relocate(self, results: Results, how: Options) -> dict[str, str]:
+        """Move findings from renderings to source files; return the label of a rendering for each such file.
 
-        Comments of templates are in what they render to and were honoured there. kustomize keeps no comments, so that
-        those in the files that objects are from are honoured here.
+        Comments of templates are rendered with them, and were applied to the rendering. kustomize drops comments, so
+        those in the source files are applied here.
         """
-        before = [*judged.findings, *(passing.finding for passing in judged.suppressed)]
+        before = [*results.findings, *(passing.finding for passing in results.suppressed)]
         after = mapped(before, self.texts, self.options)
         files = {
             new.place.file: old.place.file
             for old, new in zip(before, after, strict=True)
             if old.place.file in self.texts
         }
-        count = len(judged.findings)
-        judged.suppressed = [
-            replace(passing, finding=finding) for passing, finding in zip(judged.suppressed, after[count:], strict=True)
+        count = len(results.findings)
+        results.suppressed = [
+            replace(passing, finding=finding)
+            for passing, finding in zip(results.suppressed, after[count:], strict=True)
         ]
         comments: dict[str, list[Ignore]] = {}
-        kept = []
-        for old, new in zip(judged.findings, after, strict=False):
+        remaining = []
+        for old, new in zip(results.findings, after, strict=False):
             text = self.texts.get(old.place.file)
             if text and isinstance(text.job, KustomizationJob) and how.ignores and not new.place.rendered:
                 if new.place.file not in comments:
                     comments[new.place.file] = _comments(new.place.file)
                 stays, passing = sift([new], comments[new.place.file], how.known, (), how.today)
-                judged.suppressed += passing
-                # What is wrong with a comment is said where its file is judged by itself.
-                kept += [finding for finding in stays if finding is new]
+                results.suppressed += passing
+                # An invalid comment is reported when its file is evaluated.
+                remaining += [finding for finding in stays if finding is new]
             else:
-                kept.append(new)
-        judged.findings = joined(kept, self.texts, files)
+                remaining.append(new)
+        results.findings = joined(remaining, self.texts, files)
         return files
 
 
@@ -67,4 +68,4 @@ def _comments(file: str) -> list[Ignore]:
     data = Input(file, explicit=True).read()
     if isinstance(data, Problem):
         return []
-    return [each for part in read_bytes(file, data) if isinstance(part, Document) for each in ignores(part)]
+    return [comment for part in read_bytes(file, data) if isinstance(part, Document) for comment in ignores(part)]

@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.objects import Request
     from gpugate.webhook.check.options import Options
     from gpugate.webhook.check.rendered import RenderedTexts
-    from gpugate.webhook.check.session import Judged, Numbered, Session
+    from gpugate.webhook.check.session import Numbered, Results, Session
     from gpugate.webhook.report.located import NotRendered
 
 ObjectKey = tuple[str, str, str, str]  # group, kind, namespace, name
 
 
-class Seen(Struct, frozen=True):
-    """What a run looked at.
+class Coverage(Struct, frozen=True):
+    """The policies and objects that a run evaluated.
 
     Attributes:
-        policies: those that looked at everything they judge; `schema` among them where schemas did, and `malformed`.
+        policies: those that evaluated all objects of their kinds; `schema` if schemas did, and `malformed`.
         objects: those that were read.
-        whole: whether all that a project has was read, so that what was not read does not exist.
+        whole: whether all files of a project were read, so that other objects do not exist.
     """
 
     policies: Collection[str]
@@ -61,33 +61,33 @@ _Key = tuple[str, str, str, str]
 def apart(
     facts: Sequence[tuple[int, list[Request]]], units: Mapping[int, str]
 ) -> tuple[list[Request], dict[int, list[Request]]]:
-    """Return the facts that all files of a run share, and those of each rendering that has alternatives.
+    """Return the facts that all files of a run share, and those of each rendering with alternatives.
 
     Args:
-        facts: the facts in each file, by the file's place in the run.
-        units: for each rendering, by its place in the run, what it is a rendering of.
+        facts: the facts in each file, by the file's number in the run.
+        units: the chart or kustomization of each rendering, by its number in the run.
     """
     if len(units) < 2:
-        return [fact for _, held in facts for fact in held], {}
-    held = dict(facts)
-    keys = {number: {key for fact in held.get(number, ()) if (key := _key(fact))} for number in units}
+        return [fact for _, file_facts in facts for fact in file_facts], {}
+    by_number = dict(facts)
+    keys = {number: {key for fact in by_number.get(number, ()) if (key := _key(fact))} for number in units}
     others = {number: {o for o in units if o != number and _exclude(o, number, keys, units)} for number in units}
-    shown: set[int] = set()
+    visible: set[int] = set()
     for number in units:
-        # Files beside them see the first of alternatives.
-        if not others[number] & shown:
-            shown.add(number)
-    common = [fact for number, each in facts if number not in units or number in shown for fact in each]
+        # Other files get the facts of the first alternative.
+        if not others[number] & visible:
+            visible.add(number)
+    common = [fact for number, file_facts in facts if number not in units or number in visible for fact in file_facts]
     own = {
-        number: [fact for each, there in facts if each not in hidden for fact in there]
+        number: [fact for other, file_facts in facts if other not in hidden for fact in file_facts]
         for number, hidden in others.items()
         if hidden
     }
     return common, own
 
 
-def _exclude(one: int, other: int, keys: Mapping[int, set[_Key]], units: Mapping[int, str]) -> bool:
-    return units[one] == units[other] or not keys[one].isdisjoint(keys[other])
+def _exclude(number: int, other: int, keys: Mapping[int, set[_Key]], units: Mapping[int, str]) -> bool:
+    return units[number] == units[other] or not keys[number].isdisjoint(keys[other])
 
 
 def _key(fact: Request) -> _Key | None:
@@ -97,11 +97,11 @@ def _key(fact: Request) -> _Key | None:
 def context_facts(
     context: Sequence[Request], ruleset: Ruleset, facts: Sequence[tuple[int, list[Request]]]
 ) -> list[Request]:
-    """Return what rules read of some objects; not of those that the files of the run have, which will take their place."""
+    """Return the fields of context objects that policies read; objects of the run replace those with the same name."""
     if not context:
         return []
     needs = Needs(ruleset.rules, BASES)
-    ours = {_object_key(fact) for _, held in facts for fact in held}
+    ours = {_object_key(fact) for _, file_facts in facts for fact in file_facts}
     wanted = (request for request in context if needs.of(request.kind) is not None and _object_key(request) not in ours)
     return [fact for request in wanted if (fact := needs.project(with_defaults(request)))]
 
@@ -110,16 +110,16 @@ def _object_key(request: Request) -> tuple[str, str, str, str]:
     return request.kind.group, request.kind.kind, request.namespace, request.name
 
 
-# What leaves a run incomplete.
+# Findings that make a run incomplete.
 INCOMPLETE: Final = frozenset({Sort.UNREADABLE, Sort.BROKE})
 
 
 class CheckResult(Struct, frozen=True):
-    """The report on a run, the facts in each file that has some, by the file's place in the run, and what was looked at."""
+    """The report on a run, the facts in each file by its number in the run, and the coverage."""
 
     report: Report
     facts: Sequence[tuple[int, list[Request]]]
-    seen: Seen
+    coverage: Coverage
 
     @property
     def exit_code(self) -> int:
@@ -128,11 +128,11 @@ class CheckResult(Struct, frozen=True):
 
 
 class Beside(Struct, frozen=True):
-    """What else there is to know about the files of a run.
+    """Additional data for the files of a run.
 
     Attributes:
-        context: objects that are facts and are not judged; one that the files have too is theirs.
-        rendered: what some of them were made of.
+        context: objects that are facts and are not evaluated; objects in the files replace those with the same name.
+        rendered: the renderings among the files.
         not_rendered: charts and kustomizations that were not rendered.
     """
 
@@ -146,81 +146,83 @@ _BESIDE: Final = -1
 
 
 def check(
-    found: Sequence[Input | Problem | Passed],
+    inputs: Sequence[Input | Problem | Passed],
     ruleset: Ruleset,
     options: Options,
     session: Session | None = None,
     step: Callable[[int], None] = lambda _: None,
     beside: Beside = _NOTHING,
 ) -> CheckResult:
-    """Judge the objects of some files.
+    """Evaluate the objects of some files.
 
     Args:
-        found: what paths were expanded to; the objects in the files are facts for each other.
+        inputs: the files that paths expand to; their objects are facts for each other.
         ruleset: the rules in force.
-        options: how to judge.
-        session: what reads and judges; this process where none is given.
-        step: told how many files were read, then how many were judged.
-        beside: what else there is to know.
+        options: how to evaluate.
+        session: reads and evaluates; in this process by default.
+        step: called with the number of files that were read, and again when they were evaluated.
+        beside: additional data.
     """
     session = session or LocalSession(ruleset, options)
-    facts = session.read(numbered(found), step)
-    shared, alone = apart(facts, _units(found))
+    facts = session.read(numbered(inputs), step)
+    shared, alone = apart(facts, _units(inputs))
     context = context_facts(beside.context, ruleset, facts)
-    judged = session.judge(shared + context, step, {number: own + context for number, own in alone.items()})
-    judged.findings = _as_they_are(judged.findings, found)
-    judged.findings += _problems([part for part in found if isinstance(part, Problem)], judged.findings)
-    directories = [part for part in found if isinstance(part, Passed)]
+    results = session.evaluate(shared + context, step, {number: own + context for number, own in alone.items()})
+    results.findings = _as_they_are(results.findings, inputs)
+    results.findings += _problems([part for part in inputs if isinstance(part, Problem)], results.findings)
+    directories = [part for part in inputs if isinstance(part, Passed)]
     hidden = sum(part.hidden for part in directories)
-    judged.passed += [PassedOver(part.name, 0, part.passing, part.hidden, part.reason) for part in directories]
-    judged.left_out += [f"{part.name}: {part.reason}" for part in directories if not part.hidden]
-    remarks = (*_repeated(judged), *_train_jobs(judged), *_unmerged(judged))
-    moved = beside.rendered.place(judged, options) if beside.rendered else {}
-    _report_each_cause_once(judged)
-    judged.findings = _fold(judged.findings)
-    names = tuple(part.label for part in found if isinstance(part, Input))
+    results.passed += [PassedOver(part.name, 0, part.passing, part.hidden, part.reason) for part in directories]
+    results.left_out += [f"{part.name}: {part.reason}" for part in directories if not part.hidden]
+    remarks = (*_repeated(results), *_train_jobs(results), *_unmerged(results))
+    moved = beside.rendered.relocate(results, options) if beside.rendered else {}
+    _report_each_cause_once(results)
+    results.findings = _fold(results.findings)
+    names = tuple(part.label for part in inputs if isinstance(part, Input))
     report = replace(
-        _report(judged, ruleset, options, names, moved),
+        _report(results, ruleset, options, names, moved),
         hidden=hidden,
         not_rendered=beside.not_rendered,
         remarks=remarks,
     )
-    looked = {rule.policy.id for rule in ruleset.rules} - {policy for policy, _ in judged.skipped}
-    looked |= {Sort.SCHEMA.value, Sort.MALFORMED.value} if options.schemas else {Sort.MALFORMED.value}
+    evaluated = {rule.policy.id for rule in ruleset.rules} - {policy for policy, _ in results.skipped}
+    evaluated |= {Sort.SCHEMA.value, Sort.MALFORMED.value} if options.schemas else {Sort.MALFORMED.value}
     complete = not any(finding.sort in INCOMPLETE for finding in report.findings)
-    seen = Seen(frozenset(looked if complete else ()), frozenset(judged.names), options.whole)
+    coverage = Coverage(frozenset(evaluated if complete else ()), frozenset(results.names), options.whole)
     # Objects that policies look up belong to no file, so that they are the same after files are fixed.
-    return CheckResult(_with_exemptions(report, judged, ruleset, options, seen), [*facts, (_BESIDE, context)], seen)
+    return CheckResult(
+        _with_exemptions(report, results, ruleset, options, coverage), [*facts, (_BESIDE, context)], coverage
+    )
 
 
-def _report_each_cause_once(judged: Judged) -> None:
-    """Make findings that state the cause of another one further locations of it; what suppresses that suppresses them."""
+def _report_each_cause_once(results: Results) -> None:
+    """Turn findings with the cause of another one into its further locations, which are suppressed with it."""
     # Processes return findings in an order of their own.
-    judged.findings.sort(key=_position)
-    judged.suppressed.sort(key=lambda each: _position(each.finding))
-    every = [*judged.findings, *(each.finding for each in judged.suppressed)]
+    results.findings.sort(key=_position)
+    results.suppressed.sort(key=lambda suppressed: _position(suppressed.finding))
+    every = [*results.findings, *(suppressed.finding for suppressed in results.suppressed)]
     leaders = followers([_statement(finding) for finding in every])
     if not leaders:
         return
-    kept = len(judged.findings)
+    count = len(results.findings)
     related: dict[int, list[Located]] = {}
     for index, leading in leaders.items():
-        shown = [leader for leader in leading if leader < kept]
-        if index < kept:
-            for leader in shown:
+        reported = [leader for leader in leading if leader < count]
+        if index < count:
+            for leader in reported:
                 related.setdefault(leader, []).append(every[index])
-            if not shown:
-                judged.suppressed.append(replace(judged.suppressed[leading[0] - kept], finding=every[index]))
-    judged.findings = [
+            if not reported:
+                results.suppressed.append(replace(results.suppressed[leading[0] - count], finding=every[index]))
+    results.findings = [
         replace(finding, related=tuple(related[index])) if index in related else finding
-        for index, finding in enumerate(judged.findings)
+        for index, finding in enumerate(results.findings)
         if index not in leaders
     ]
 
 
 def _fold(findings: Iterable[Located]) -> list[Located]:
-    """Make findings that have one cause outside of the objects one finding, with the others as further locations."""
-    kept: list[Located] = []
+    """Join findings with one cause outside of the objects into one finding with further locations."""
+    folded: list[Located] = []
     leaders: dict[tuple[str, ...], int] = {}
     related: dict[int, list[Located]] = {}
     for finding in findings:
@@ -229,18 +231,18 @@ def _fold(findings: Iterable[Located]) -> list[Located]:
             related.setdefault(leaders[cause], []).extend((finding, *finding.related))
             continue
         if cause:
-            leaders[cause] = len(kept)
-        kept.append(finding)
+            leaders[cause] = len(folded)
+        folded.append(finding)
     for index, further in related.items():
-        kept[index] = replace(kept[index], related=(*kept[index].related, *further))
-    return kept
+        folded[index] = replace(folded[index], related=(*folded[index].related, *further))
+    return folded
 
 
 def _cause(finding: Located) -> tuple[str, ...]:
-    """Name the cause of a finding, where it is outside of the object; empty where it is in the object.
+    """Name the cause of a finding if it is outside of the object; empty if it is in the object.
 
     Names that the platform has not configured are one cause of each policy, and so are templates for one tool. Other
-    placeholders are one cause of each file. A patch that many objects get for the same reason is one thing to know.
+    placeholders are one cause of each file. Patches of many objects for the same reason are one cause.
     """
     if finding.convention and finding.fix is None:
         return (finding.policy,)
@@ -252,8 +254,8 @@ def _cause(finding: Located) -> tuple[str, ...]:
 
 
 def _position(finding: Located) -> tuple[str, int, int, int]:
-    place = finding.place
-    return place.file, place.line, place.column, place.rendered
+    location = finding.place
+    return location.file, location.line, location.column, location.rendered
 
 
 def _statement(finding: Located) -> Statement:
@@ -274,88 +276,90 @@ def _statement(finding: Located) -> Statement:
 _NO_OBJECT: Final = ObjectName("", "", "", "")
 
 
-def _as_they_are(findings: Iterable[Located], found: Sequence[Input | Problem | Passed]) -> list[Located]:
-    """Mark findings in files that are read as they are, because what they are part of was not rendered."""
-    files = {part.label: part for part in found if isinstance(part, Input) and part.unrendered}
-    return [_as_it_is(each, file) if (file := files.get(each.place.file)) else each for each in findings]
+def _as_they_are(findings: Iterable[Located], inputs: Sequence[Input | Problem | Passed]) -> list[Located]:
+    """Mark findings in files of charts and kustomizations that were not rendered."""
+    files = {part.label: part for part in inputs if isinstance(part, Input) and part.unrendered}
+    return [_as_it_is(finding, file) if (file := files.get(finding.place.file)) else finding for finding in findings]
 
 
 def _as_it_is(finding: Located, file: Input) -> Located:
-    place = replace(finding.place, unrendered=file.unrendered, altered=file.altered, is_template=True)
-    # What is left out may change what was found.
+    location = replace(finding.place, unrendered=file.unrendered, altered=file.altered, is_template=True)
+    # The parts that are not evaluated may change the finding.
     certain = not file.altered or finding.sort is Sort.UNREADABLE or finding.severity is Severity.NOTE
-    return replace(finding, place=place, severity=finding.severity if certain else Severity.WARNING)
+    return replace(finding, place=location, severity=finding.severity if certain else Severity.WARNING)
 
 
 def _problems(problems: Iterable[Problem], findings: Iterable[Located]) -> list[Located]:
-    """Show what could not be read or rendered, but nothing that is found in the file itself."""
-    unreadable = {each.place.file for each in findings if each.sort is Sort.UNREADABLE}
-    return [located_problem(each) for each in problems if not (each.blames and each.blames in unreadable)]
+    """Return findings on input that could not be read or rendered, except on files with such a finding."""
+    unreadable = {finding.place.file for finding in findings if finding.sort is Sort.UNREADABLE}
+    return [located_problem(problem) for problem in problems if not (problem.blames and problem.blames in unreadable)]
 
 
-def numbered(found: Sequence[Input | Problem | Passed]) -> list[Numbered]:
-    """Return the files with their places in the run."""
-    return [(number, part) for number, part in enumerate(found) if isinstance(part, Input)]
+def numbered(inputs: Sequence[Input | Problem | Passed]) -> list[Numbered]:
+    """Return the files with their numbers in the run."""
+    return [(number, part) for number, part in enumerate(inputs) if isinstance(part, Input)]
 
 
-def _units(found: Sequence[Input | Problem | Passed]) -> dict[int, str]:
-    return {number: part.rendering.unit for number, part in numbered(found) if part.rendering}
+def _units(inputs: Sequence[Input | Problem | Passed]) -> dict[int, str]:
+    return {number: part.rendering.unit for number, part in numbered(inputs) if part.rendering}
 
 
-def _repeated(judged: Judged) -> Iterator[str]:
-    """Say that objects are defined more than once, as they are in a base and its overlays."""
-    repeated = sorted(name for name, count in judged.names.items() if count > 1)
+def _repeated(results: Results) -> Iterator[str]:
+    """Remark that objects are defined more than once, as in a base and its overlays."""
+    repeated = sorted(name for name, count in results.names.items() if count > 1)
     if repeated:
         _, kind, namespace, name = repeated[0]
         first = "/".join(part for part in (kind, namespace, name) if part)
         others = f" and {len(repeated) - 1:,} more" if len(repeated) > 1 else ""
-        what = f"{len(repeated):,} objects are" if others else "1 object is"
-        yield f"{what} defined more than once, and each definition was evaluated: {first}{others}"
+        subject = f"{len(repeated):,} objects are" if others else "1 object is"
+        yield f"{subject} defined more than once, and each definition was evaluated: {first}{others}"
 
 
-def _with_exemptions(report: Report, judged: Judged, ruleset: Ruleset, options: Options, seen: Seen) -> Report:
-    """Add which exemptions are over, and which let nothing off though all that they are for was looked at."""
+def _with_exemptions(
+    report: Report, results: Results, ruleset: Ruleset, options: Options, coverage: Coverage
+) -> Report:
+    """Add the expired exemptions, and those without a finding although all their objects were evaluated."""
     exemptions, today = ruleset.config.exemptions, options.today
-    looked = {rule.policy.id: rule.policy.id in seen.policies for rule in ruleset.rules}
-    looked |= {name: name in seen.policies for name in WITHOUT_POLICY}
-    unused = enforcement.unused(exemptions, today, judged.exemptions, looked) if options.whole else ()
+    evaluated = {rule.policy.id: rule.policy.id in coverage.policies for rule in ruleset.rules}
+    evaluated |= {name: name in coverage.policies for name in WITHOUT_POLICY}
+    unused = enforcement.unused(exemptions, today, results.exemptions, evaluated) if options.whole else ()
     return replace(report, expired=tuple(enforcement.expired(exemptions, today)), unused=tuple(unused))
 
 
 def _report(
-    judged: Judged, ruleset: Ruleset, options: Options, names: tuple[str, ...], moved: Mapping[str, str]
+    results: Results, ruleset: Ruleset, options: Options, names: tuple[str, ...], moved: Mapping[str, str]
 ) -> Report:
     order = {name: index for index, name in enumerate(names)}
     order = {**{file: order.get(label, -1) for file, label in moved.items()}, **order}
 
-    def place(finding: Located) -> tuple[int, int, int]:
+    def position(finding: Located) -> tuple[int, int, int]:
         return order.get(finding.place.file, -1), finding.place.line, finding.place.column
 
-    findings = tuple(sorted(judged.findings, key=place))
+    findings = tuple(sorted(results.findings, key=position))
     target = ruleset.config.target
     return Report(
         findings=findings,
-        skipped=tuple(Skipped(policy, why, count) for (policy, why), count in sorted(judged.skipped.items())),
-        objects=judged.objects,
+        skipped=tuple(Skipped(policy, why, count) for (policy, why), count in sorted(results.skipped.items())),
+        objects=results.objects,
         files=len(names),
         policies=len(ruleset.rules),
-        passed_over=sum(part.reason is not Passing.HIDDEN for part in judged.passed),
-        passed=tuple(sorted(judged.passed, key=lambda part: (part.file, part.line))),
-        left_out=tuple(sorted(judged.left_out)),
+        passed_over=sum(part.reason is not Passing.HIDDEN for part in results.passed),
+        passed=tuple(sorted(results.passed, key=lambda part: (part.file, part.line))),
+        left_out=tuple(sorted(results.left_out)),
         target=f"Kubernetes {target.kubernetes}, Karpenter {target.karpenter}, KEDA {target.keda}",
-        exit_code=exit_code(findings, judged.objects, options.fail_on),
-        suppressed=tuple(sorted(judged.suppressed, key=lambda passing: place(passing.finding))),
+        exit_code=exit_code(findings, results.objects, options.fail_on),
+        suppressed=tuple(sorted(results.suppressed, key=lambda passing: position(passing.finding))),
         names=tuple(name for name in names if name not in set(moved.values())),
-        unknown_kinds=_unknown_kinds(judged),
-        applications=_applications(judged),
+        unknown_kinds=_unknown_kinds(results),
+        applications=_applications(results),
     )
 
 
-def _applications(judged: Judged) -> HelmApplications:
+def _applications(results: Results) -> HelmApplications:
     kinds = Counter[str]()
-    for (kind, _), count in sorted(judged.applications.items()):
+    for (kind, _), count in sorted(results.applications.items()):
         kinds[kind] += count
-    gpus = sum(count for (_, requests_gpus), count in judged.applications.items() if requests_gpus)
+    gpus = sum(count for (_, requests_gpus), count in results.applications.items() if requests_gpus)
     return HelmApplications(kinds.total(), gpus, dict(kinds))
 
 
@@ -363,10 +367,12 @@ _RUNTIMES: Final = 5
 _LONGEST_NAME: Final = 253
 
 
-def _train_jobs(judged: Judged) -> Iterator[str]:
-    """Say which TrainJobs request GPUs and are not evaluated, and where their Pod templates are."""
-    read = {(kind, namespace, name) for group, kind, namespace, name in judged.names if group == "trainer.kubeflow.org"}
-    worst = sorted((+judged.runtimes).items(), key=lambda item: (-item[1], item[0]))
+def _train_jobs(results: Results) -> Iterator[str]:
+    """Remark which TrainJobs request GPUs and are not evaluated, and where their Pod templates are."""
+    read = {
+        (kind, namespace, name) for group, kind, namespace, name in results.names if group == "trainer.kubeflow.org"
+    }
+    worst = sorted((+results.runtimes).items(), key=lambda item: (-item[1], item[0]))
     for (kind, namespace, name), count in worst[:_RUNTIMES]:
         jobs = f"{count:,} TrainJob gets its" if count == 1 else f"{count:,} TrainJobs get their"
         runtime = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
@@ -376,17 +382,17 @@ def _train_jobs(judged: Judged) -> Iterator[str]:
         yield f"the TrainJobs of {len(worst) - _RUNTIMES:,} other runtimes are not evaluated"
 
 
-def _unmerged(judged: Judged) -> Iterator[str]:
-    if judged.unmerged:
+def _unmerged(results: Results) -> Iterator[str]:
+    if results.unmerged:
         services = (
-            "1 LLMInferenceService is" if judged.unmerged == 1 else f"{judged.unmerged:,} LLMInferenceServices are"
+            "1 LLMInferenceService is" if results.unmerged == 1 else f"{results.unmerged:,} LLMInferenceServices are"
         )
         yield f"{services} not evaluated: not all of baseRefs are among the files"
 
 
-def _unknown_kinds(judged: Judged) -> tuple[UnknownKind, ...]:
-    kinds = sorted({(api_version, kind) for api_version, kind, _ in +judged.unknown})
-    counts = [(*each, judged.unknown[*each, False], judged.unknown[*each, True]) for each in kinds]
+def _unknown_kinds(results: Results) -> tuple[UnknownKind, ...]:
+    kinds = sorted({(api_version, kind) for api_version, kind, _ in +results.unknown})
+    counts = [(*kind, results.unknown[*kind, False], results.unknown[*kind, True]) for kind in kinds]
     return tuple(UnknownKind(version, kind, other + gpus, gpus) for version, kind, other, gpus in counts)
 
 

@@ -56,18 +56,18 @@ if TYPE_CHECKING:
 
 
 class Refusal(Struct, frozen=True):
-    """Something that is refused, and groups of findings that say the same; it need not be told where all of one are."""
+    """A finding of a schema, and groups of findings with its cause; it is redundant if all of a group are reported."""
 
     finding: Located
     said_by: tuple[tuple[Located, ...], ...]
 
 
 class SchemaFindings:
-    """Holds manifests against the schemas of their kinds.
+    """Validates manifests against the schemas of their kinds.
 
     Args:
         target: the releases assumed.
-        folder: holds the schemas that the user added.
+        folder: contains the schemas that the user added.
     """
 
     def __init__(self, target: Target, folder: FilePath | None) -> None:
@@ -81,31 +81,31 @@ class SchemaFindings:
         pair = (kind.group, kind.kind)
         return pair in CORE_KINDS or pair in TEMPLATES or tables.find(*pair, self._folder) is not None
 
-    def of(self, made: Marked, beside: Sequence[Denial], locator: Locator) -> Iterator[Refusal]:
-        """Yield what is refused of a manifest, with those denials `beside` it that say the same.
+    def of(self, source: Marked, beside: Sequence[Denial], locator: Locator) -> Iterator[Refusal]:
+        """Yield the schema findings of a manifest, each with the denials in `beside` that have the same cause.
 
-        A denial says the same as what the schema says of its own field. A rule of an object or a list is about several
-        fields: it is said by the denials without whose fields it would hold.
+        A denial has the cause of a schema finding at its own field. A CEL rule of an object or a list reads several
+        fields: its cause is that of the denials without whose fields it would hold.
         """
-        manifest, request = made.manifest, made.manifest.request
+        manifest, request = source.manifest, source.manifest.request
         written = as_written(request.object) if request.is_template else request.object
         problems = list(self._problems(request.kind, written))
-        said = {(problem.path, problem.message) for problem in problems}
+        reported = {(problem.path, problem.message) for problem in problems}
         tries = _MOST_TRIES
         for problem in problems:
-            if made.placeholders and made.concern(problem):
+            if source.placeholders and source.concern(problem):
                 continue
-            found = locator.schema_problem(manifest, problem)
+            finding = locator.schema_problem(manifest, problem)
             if not problem.whole or not isinstance(Field(written)[problem.path].value, dict | list):
-                yield Refusal(found, tuple((d.finding,) for d in beside if d.path == problem.path))
+                yield Refusal(finding, tuple((d.finding,) for d in beside if d.path == problem.path))
                 continue
             length = len(problem.path)
             parts = tuple(d for d in beside if len(d.path) > length and d.path[:length] == problem.path)
             if not parts or len(parts) >= tries:
-                yield Refusal(found, ())
+                yield Refusal(finding, ())
                 continue
             tries -= len(parts) + 1
-            yield Refusal(found, self._saying(request.kind, written, problem, parts, said))
+            yield Refusal(finding, self._saying(request.kind, written, problem, parts, reported))
 
     def _problems(self, kind: GroupVersionKind, obj: object) -> Iterator[SchemaProblem]:
         yield from self._of_definitions(kind, obj)
@@ -136,21 +136,21 @@ class SchemaFindings:
         written: object,
         rule: SchemaProblem,
         parts: tuple[Denial, ...],
-        said: set[tuple[Path, str]],
+        reported: set[tuple[Path, str]],
     ) -> tuple[tuple[Located, ...], ...]:
-        """Return the denials without whose fields a rule would hold, as one group; none where it would not."""
+        """Return the denials without whose fields a rule would hold, as one group; none if it would not."""
 
         def holds(without: Iterable[Denial]) -> bool:
-            paths = [each.path for each in without]
+            paths = [denial.path for denial in without]
             obj = _without(written, paths, len(rule.path))
             left = {(problem.path, problem.message) for problem in self._problems(kind, obj)}
-            # What is missing now may keep rules from being evaluated at all.
-            return (rule.path, rule.message) not in left and left <= said
+            # Because of a missing field, rules may not be evaluated at all.
+            return (rule.path, rule.message) not in left and left <= reported
 
         if not holds(parts):
             return ()
-        needed = tuple(each for each in parts if not holds(other for other in parts if other is not each))
-        return (tuple(each.finding for each in needed or parts),)
+        needed = tuple(denial for denial in parts if not holds(other for other in parts if other is not denial))
+        return (tuple(denial.finding for denial in needed or parts),)
 
 
 # An object is evaluated again for each denial within the value of a rule, up to so often.
@@ -164,13 +164,15 @@ class Denial(Struct, frozen=True):
     finding: Located
 
 
-def denials(found: Iterable[Located], verdict: Verdict) -> tuple[Denial, ...]:
-    """Return those findings of a verdict, each with its field, for which an object is denied."""
-    paths = {render(each.path): each.path for each in verdict.findings}
-    paths |= {render(each.path): each.path for each in verdict.malformed}
+def denials(findings: Iterable[Located], verdict: Verdict) -> tuple[Denial, ...]:
+    """Return the findings for which an object is denied, each with its field."""
+    paths = {render(finding.path): finding.path for finding in verdict.findings}
+    paths |= {render(violation.path): violation.path for violation in verdict.malformed}
     sorts = {Sort.VIOLATION, Sort.MALFORMED}
     return tuple(
-        Denial(paths[each.path], each) for each in found if each.severity is Severity.ERROR and each.sort in sorts
+        Denial(paths[finding.path], finding)
+        for finding in findings
+        if finding.severity is Severity.ERROR and finding.sort in sorts
     )
 
 
@@ -180,7 +182,7 @@ def _without(obj: object, paths: Sequence[Path], below: int) -> object:
     Nothing is left out that is not deeper than `below` parts of a path.
     """
     changed = deepcopy(obj)
-    # From the end, so that the places of elements before stay the same.
+    # From the end, so that the indexes of the elements before stay the same.
     for path in sorted(paths, key=lambda path: [(isinstance(part, str), part) for part in path], reverse=True):
         parents: list[tuple[object, str | int]] = []
         value: object = changed
@@ -203,20 +205,20 @@ def _length(value: object) -> int:
 _POD = GroupVersionKind("", "v1", "Pod")
 
 
-def _unfixable(finding: Located, made: Expanded) -> Located:
-    """Mark a finding on what a controller makes of two objects, of which either may be the one to change."""
-    hint = f"make this change in {made.base_name}" if finding.patches else finding.hint
-    place = replace(finding.place, is_template=True)
-    return replace(finding, place=place, hint=hint, patches=(), fix=None)
+def _unfixable(finding: Located, expansion: Expanded) -> Located:
+    """Remove the fix of a finding on an object that a controller merges of two: either may be the one to change."""
+    hint = f"make this change in {expansion.base_name}" if finding.patches else finding.hint
+    location = replace(finding.place, is_template=True)
+    return replace(finding, place=location, hint=hint, patches=(), fix=None)
 
 
 class Evaluation:
-    """Evaluates objects, those that name a base as their controllers make them.
+    """Evaluates objects; those that refer to a base in the form that their controllers give them.
 
     Args:
         ruleset: the rules in force.
         options: how to evaluate.
-        facts: what is known of other objects.
+        facts: the other objects.
     """
 
     def __init__(self, ruleset: Ruleset, options: Options, facts: Facts) -> None:
@@ -226,15 +228,15 @@ class Evaluation:
         self._stated: dict[tuple[GroupVersionKind, str, str], frozenset[tuple[str, Path]]] = {}
 
     def made_of(self, manifest: Manifest) -> Expanded | None:
-        """Return what is made of an object and its base; None where it names none that is known."""
+        """Return the merge of an object and its base; None if it refers to no known base."""
         return expanded(manifest.request, self._facts) if names_base(manifest.request.kind) else None
 
-    def of(self, manifest: Manifest, made: Expanded | None = None) -> Verdict:
+    def of(self, manifest: Manifest, expansion: Expanded | None = None) -> Verdict:
         """Evaluate one object as admission would, both halves, and its Pods as if they were created."""
-        if made is None:
+        if expansion is None:
             return self._verdict(manifest.request)
-        verdict = self._verdict(made.request)
-        return translated(verdict, made, manifest.request, self._of_base(made.base) if made.base else ())
+        verdict = self._verdict(expansion.request)
+        return translated(verdict, expansion, manifest.request, self._of_base(expansion.base) if expansion.base else ())
 
     def _of_base(self, base: Request) -> frozenset[tuple[str, Path]]:
         key = (base.kind, base.namespace, base.name)
@@ -248,15 +250,15 @@ class Evaluation:
         return evaluate(self._ruleset, whole, self._facts, today=today, phase=Phase.BOTH, template_ceiling=ceiling)
 
 
-class Judged(MutableStruct):
-    """What was found in some files, and what was looked at.
+class Results(MutableStruct):
+    """The findings in some files, and counts of the evaluated objects.
 
     `skipped` counts objects by policy and reason, `names` by group, kind, namespace and name. `exemptions` are those of
-    the configuration that lowered a finding, by their places there. `unknown` counts the objects of kinds that no policy
-    knows and that hold Pods or request GPUs, by apiVersion, kind and whether they request GPUs. `applications`
-    counts the objects that install Helm charts, by what they are and whether their values request GPUs. `runtimes` counts the TrainJobs that
-    request GPUs, by kind, namespace and name of their training runtime. `unmerged` counts the objects that are not evaluated
-    because their bases are not known.
+    the configuration that lowered a finding, by their indexes there. `unknown` counts the objects of kinds that no
+    policy knows and that contain Pods or request GPUs, by apiVersion, kind and whether they request GPUs. `applications`
+    counts the objects that install Helm charts, by their kind and whether their values request GPUs. `runtimes` counts
+    the TrainJobs that request GPUs, by kind, namespace and name of their training runtime. `unmerged` counts the objects
+    that are not evaluated because their bases are not known.
     """
 
     findings: list[Located] = field(default_factory=list)
@@ -272,8 +274,8 @@ class Judged(MutableStruct):
     runtimes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     unmerged: int = 0
 
-    def add(self, other: Judged) -> None:
-        """Take in what was found in other files."""
+    def add(self, other: Results) -> None:
+        """Add the results of other files."""
         self.findings += other.findings
         self.suppressed += other.suppressed
         self.skipped += other.skipped
@@ -289,7 +291,7 @@ class Judged(MutableStruct):
 
 
 class _File(MutableStruct):
-    """What is kept of a file until it is judged."""
+    """The parts of a file that are stored until it is evaluated."""
 
     number: int
     rendered: bool  # or a part of what could not be rendered
@@ -299,25 +301,25 @@ class _File(MutableStruct):
     unreadable: bool = False
 
 
-Numbered = tuple[int, "Input"]  # a file and its place in the run
+Numbered = tuple[int, "Input"]  # a file and its number in the run
 Apart = Mapping[int, "Sequence[Request]"]
 TOGETHER: Final[Apart] = MappingProxyType({})
 
 
 class Session(Protocol):
-    """Something that reads files and then judges them; `step` is called for each file, each time."""
+    """Reads files and then evaluates them; `step` is called for each file, each time."""
 
     def read(self, files: Sequence[Numbered], step: Callable[[int], None]) -> list[tuple[int, list[Request]]]:
-        """Read files; return the facts in each, with its place in the run."""
+        """Read files; return the facts in each, with its number in the run."""
         ...
 
-    def judge(self, facts: Sequence[Request], step: Callable[[int], None], apart: Apart = TOGETHER) -> Judged:
-        """Judge what was read, with the facts of the whole run; `apart` has other ones for some files, by their places."""
+    def evaluate(self, facts: Sequence[Request], step: Callable[[int], None], apart: Apart = TOGETHER) -> Results:
+        """Evaluate the files with the facts of the whole run; `apart` has other facts for some files, by number."""
         ...
 
 
 class LocalSession:
-    """Reads and judges in this process."""
+    """Reads and evaluates in this process."""
 
     def __init__(self, ruleset: Ruleset, options: Options) -> None:
         self._ruleset = ruleset
@@ -329,63 +331,63 @@ class LocalSession:
         self._concern: dict[GroupVersionKind, bool] = {}
         self._names_placeholders = any(rule.policy.id == PLACEHOLDERS for rule in ruleset.rules)
         self._files: list[_File] = []
-        self._judged = Judged()
+        self._results = Results()
 
     def read(self, files: Sequence[Numbered], step: Callable[[int], None]) -> list[tuple[int, list[Request]]]:
-        """Read files; return the facts in each, with its place in the run."""
-        found: list[tuple[int, list[Request]]] = []
+        """Read files; return the facts in each, with its number in the run."""
+        facts_by_file: list[tuple[int, list[Request]]] = []
         for number, file in files:
             is_part = file.rendering is not None or bool(file.unrendered)
-            # That Terraform fills in the values of its own files is nothing to report.
+            # Terraform fills in the values of its own files, so these placeholders are not reported.
             known = TOOLS["terraform"] if file.language else frozenset()
-            kept = _File(number, is_part, Placeholders(self._options.templates, known))
-            facts = self._read(kept, parts(file, self._options.namespace))
+            stored = _File(number, is_part, Placeholders(self._options.templates, known))
+            facts = self._read(stored, parts(file, self._options.namespace))
             if facts:
-                found.append((number, facts))
+                facts_by_file.append((number, facts))
             step(1)
-        return found
+        return facts_by_file
 
-    def judge(self, facts: Sequence[Request], step: Callable[[int], None], apart: Apart = TOGETHER) -> Judged:
-        """Judge what was read, with the facts of the whole run; `apart` has other ones for some files, by their places."""
+    def evaluate(self, facts: Sequence[Request], step: Callable[[int], None], apart: Apart = TOGETHER) -> Results:
+        """Evaluate the files with the facts of the whole run; `apart` has other facts for some files, by number."""
         locator = Locator({rule.policy.id: rule.policy for rule in self._ruleset.rules})
         complete = self._options.complete_context
         shared = Evaluation(self._ruleset, self._options, RunFacts(facts, complete=complete))
         for file in self._files:
             own = RunFacts(apart[file.number], complete=complete) if file.number in apart else None
             evaluation = Evaluation(self._ruleset, self._options, own) if own else shared
-            self._judge(file, evaluation, locator)
+            self._evaluate(file, evaluation, locator)
             step(1)
-        return self._judged
+        return self._results
 
-    def _read(self, file: _File, found: Iterable[Document | Manifest | Problem | NotAManifest]) -> list[Request]:
+    def _read(self, file: _File, documents: Iterable[Document | Manifest | Problem | NotAManifest]) -> list[Request]:
         facts: list[Request] = []
         signs = False
         self._files.append(file)
-        for part in found:
+        for part in documents:
             if isinstance(part, Manifest):
                 part = self._in_namespace(part)  # noqa: PLW2901 -- the same object, in the namespace it would be created in
                 self._count(part.request, once=file.rendered)
-                made = marked(part) if signs else Marked(part)
-                if made.placeholders and self._names_placeholders:
+                source = marked(part) if signs else Marked(part)
+                if source.placeholders and self._names_placeholders:
                     is_evaluated = self._is_evaluated(part.request.kind)
                     filled = Form.BRACES if part.document.braces else None
-                    left = [each for each in made.placeholders if each.form is not filled]
+                    left = [placeholder for placeholder in source.placeholders if placeholder.form is not filled]
                     file.placeholders.add(part, left, is_evaluated=is_evaluated)
                 if self._concerns(part.request.kind):
-                    file.manifests.append(made)
+                    file.manifests.append(source)
                 if self._needs.of(part.request.kind) is not None:
-                    fact = self._needs.project(with_defaults(made.manifest.request))
+                    fact = self._needs.project(with_defaults(source.manifest.request))
                     facts += [fact] if fact else []
             elif isinstance(part, Document):
-                # The text of what is read otherwise does not have the values.
+                # The text of a derived document does not have the values.
                 signs = part.derived or has_signs(part.text)
                 file.comments += ignores(part) if self._options.ignores else ()
             elif isinstance(part, Problem):
                 file.unreadable |= not part.warning
-                self._judged.findings.append(located_problem(part))
+                self._results.findings.append(located_problem(part))
             else:
-                self._judged.passed.append(PassedOver(part.source, part.line, part.passing, detail=part.detail))
-                self._judged.left_out += [f"{part.source}: {part.detail}"] if part.detail else []
+                self._results.passed.append(PassedOver(part.source, part.line, part.passing, detail=part.detail))
+                self._results.left_out += [f"{part.source}: {part.detail}"] if part.detail else []
         return facts
 
     def _in_namespace(self, manifest: Manifest) -> Manifest:
@@ -396,48 +398,49 @@ class LocalSession:
         return replace(manifest, request=replace(request, namespace=self._options.namespace))
 
     def _count(self, request: Request, *, once: bool) -> None:
-        self._judged.objects += 1
+        self._results.objects += 1
         kind = request.kind
         installer = CHART_INSTALLERS.get((kind.group, kind.kind))
         if installer:
             charts = list(chart_values(kind.group, request.object))
             if charts:
-                self._judged.applications[installer, any(map(self._request_gpus, charts))] += 1
+                self._results.applications[installer, any(map(self._request_gpus, charts))] += 1
         else:
             self._count_unknown(request, 1)
         if request.name:
             # Renderings with other values have the same objects, which is nothing to speak of.
             # Two names with one placeholder may become different ones.
             count = 0 if once or found_in(request.name) or found_in(request.namespace) else 1
-            self._judged.names[request.kind.group, request.kind.kind, request.namespace, request.name] += count
+            self._results.names[request.kind.group, request.kind.kind, request.namespace, request.name] += count
 
     def _count_unknown(self, request: Request, change: int) -> None:
         """Count an object of a kind that no policy knows, or take it back (-1) once its Pods are evaluated."""
         kind = request.kind
         if is_known(kind.group, kind.kind) or kind in self._ruleset.pod_templates:
             return
-        found = held(request.object, self._ruleset.config.platform)
-        if found:
-            self._judged.unknown[kind.api_version, kind.kind, found.gpus] += change
-        if found.gpus and (kind.group, kind.kind) in WITHOUT_TEMPLATE:
+        content = held(request.object, self._ruleset.config.platform)
+        if content:
+            self._results.unknown[kind.api_version, kind.kind, content.gpus] += change
+        if content.gpus and (kind.group, kind.kind) in WITHOUT_TEMPLATE:
             runtime, name = training_runtime(request.object)
             namespace = "" if runtime.startswith("Cluster") else request.namespace
-            self._judged.runtimes[runtime, namespace, name] += change if name else 0
+            self._results.runtimes[runtime, namespace, name] += change if name else 0
 
     def _request_gpus(self, values: Sequence[Field]) -> bool:
         """Tell whether the values that an object gives a chart request GPUs; values in other files are not read."""
         platform = self._ruleset.config.platform
         read = [
             part.value
-            for each in values
-            if each.text
-            for part in read_text("", each.text)
+            for source in values
+            if source.text
+            for part in read_text("", source.text)
             if isinstance(part, Document)
         ]
-        return any(held({"values": each}, platform).gpus for each in (*(each.value for each in values), *read))
+        documents = (*(source.value for source in values), *read)
+        return any(held({"values": document}, platform).gpus for document in documents)
 
     def _concerns(self, kind: GroupVersionKind) -> bool:
-        """Tell whether any rule judges objects of a type, or a schema is known, so that the others need not be kept."""
+        """Tell whether a policy or a schema applies to objects of a kind; the others need not be stored."""
         if kind not in self._concern:
             with_schema = self._schemas is not None and self._schemas.concern(kind)
             self._concern[kind] = self._is_evaluated(kind) or with_schema
@@ -449,63 +452,70 @@ class LocalSession:
         return any(self._ruleset.handlers(k, mutating=mutating) for k in kinds for mutating in (True, False))
 
     def _with_note(self, manifest: Manifest, finding: Located) -> Located:
-        """Say of a field of the wrong type, or of what a schema refuses, that the configuration exempts it."""
+        """Note on a field of the wrong type or a schema finding that the configuration exempts it."""
         if finding.sort not in {Sort.MALFORMED, Sort.SCHEMA}:
             return finding
         config, today = self._ruleset.config, self._options.today
         exemption = exempting(finding.sort.value, manifest.request, config, today)
         if exemption is None:
             return finding
-        self._judged.exemptions.add(self._exemptions.place_of(exemption))
+        self._results.exemptions.add(self._exemptions.place_of(exemption))
         return replace(finding, severity=Severity.NOTE, stance=Stance.AUDIT, note=exemption_note(exemption))
 
     def _exempted(self, manifest: Manifest, refused: Iterable[Refusal]) -> Iterator[Refusal]:
-        for each in refused:
-            yield replace(each, finding=self._with_note(manifest, each.finding))
+        for refusal in refused:
+            yield replace(refusal, finding=self._with_note(manifest, refusal.finding))
 
-    def _judge(self, file: _File, evaluation: Evaluation, locator: Locator) -> None:
-        found: list[Located] = []
+    def _evaluate(self, file: _File, evaluation: Evaluation, locator: Locator) -> None:
+        findings: list[Located] = []
         refused: list[Refusal] = []
         # One finding stands for all placeholders of a file, so that a comment at another one is not of no use.
         template = file.placeholders.finding()
         blind = {PLACEHOLDERS} if template else set()
-        found += [template] if template else []
-        for made in file.manifests:
-            manifest = made.manifest
-            whole = evaluation.made_of(manifest)
-            verdict = evaluation.of(manifest, whole)
-            if whole is not None:
+        findings += [template] if template else []
+        for source in file.manifests:
+            manifest = source.manifest
+            expansion = evaluation.made_of(manifest)
+            verdict = evaluation.of(manifest, expansion)
+            if expansion is not None:
                 self._count_unknown(manifest.request, -1)
-            self._judged.unmerged += whole is None and needs_bases(manifest.request)
-            located = (_unfixable(each, whole) if whole else each for each in locator.findings(manifest, verdict))
-            located = (each for each in located if not made.repeats(each))
-            own = [self._with_note(manifest, each) for each in located]
-            found += own
+            self._results.unmerged += expansion is None and needs_bases(manifest.request)
+            located = (
+                _unfixable(finding, expansion) if expansion else finding
+                for finding in locator.findings(manifest, verdict)
+            )
+            located = (finding for finding in located if not source.repeats(finding))
+            own = [self._with_note(manifest, finding) for finding in located]
+            findings += own
             if self._schemas and not manifest.document.partial:
-                # Of the type of a field the schema says the same, also where that is exempt or suppressed.
-                typed = {each.path for each in own if each.sort is Sort.MALFORMED}
-                said = self._schemas.of(made, denials(own, verdict), locator)
-                refused += self._exempted(manifest, (each for each in said if each.finding.path not in typed))
-            self._judged.exemptions |= self._exemptions.of(verdict)
+                # The schema has the same finding on the type of a field, even if it is exempt or suppressed.
+                typed = {finding.path for finding in own if finding.sort is Sort.MALFORMED}
+                refusals = self._schemas.of(source, denials(own, verdict), locator)
+                refused += self._exempted(
+                    manifest, (refusal for refusal in refusals if refusal.finding.path not in typed)
+                )
+            self._results.exemptions |= self._exemptions.of(verdict)
             for outcome in verdict.outcomes:
                 reasons = (str(decoded(reason)) for reason in dict.fromkeys(outcome.skipped))
-                self._judged.skipped.update((outcome.policy, reason) for reason in reasons)
+                self._results.skipped.update((outcome.policy, reason) for reason in reasons)
                 if outcome.skipped:
                     blind.add(outcome.policy)
-        every = [*found, *(each.finding for each in refused)]
+        every = [*findings, *(refusal.finding for refusal in refused)]
         suppressed: list[Suppressed] = []
         if file.comments:
-            # Of what could not be read or judged, or is rendered otherwise too, nobody can say that a comment is of no use.
+            # If an object was not read or evaluated, or has other renderings, a comment may be needed after all.
             in_force = (
                 set() if file.unreadable or file.rendered else {rule.policy.id for rule in self._ruleset.rules} - blind
             )
             in_force |= {Sort.SCHEMA.value} if self._schemas and in_force else set()
             every, suppressed = sift(every, file.comments, self._options.known, in_force, self._options.today)
-        kept = set(map(id, every))
-        told = {
-            id(each.finding)
-            for each in refused
-            if any(all(id(finding) in kept for finding in group) for group in each.said_by)
+        remaining = set(map(id, every))
+        repeated = {
+            id(refusal.finding)
+            for refusal in refused
+            if any(all(id(finding) in remaining for finding in group) for group in refusal.said_by)
         }
-        self._judged.findings += [finding for finding in every if id(finding) not in told]
-        self._judged.suppressed += [each for each in suppressed if id(each.finding) not in told]
+        self._results.findings += [finding for finding in every if id(finding) not in repeated]
+        self._results.suppressed += [
+            suppression for suppression in suppressed if id(suppression.finding) not in repeated
+        ]

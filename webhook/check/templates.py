@@ -1,4 +1,4 @@
-"""Manifests with placeholders: their values are not known, which one finding says for each file.
+"""Manifests with placeholders, whose values are unknown; one finding for each file reports them.
 
 A file of a repository may be a template that a tool renders, or a manual that a person completes. Nothing in the file says
 which. In an object that reaches the API server, nothing renders it any more, and the policy on placeholders denies it there.
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 POLICY: Final = "nodeclasses/unexpanded-placeholder"
 
-# Texts that have such signs for programs: shells, loggers and servers expand them, or they are prose. Values of
-# environments and Secrets are never looked at, so that no report can quote one.
+# Text in which such signs have another meaning: shells, loggers and servers expand them, or it is prose. Values of
+# environment variables and Secrets are never read, so that no report can quote one.
 _FREE: Final = frozenset(
     [
         "annotations",
@@ -47,7 +47,7 @@ _FREE: Final = frozenset(
     ]
 )
 _FLUX: Final = frozenset({"metadata"})  # Flux, the language of InfluxDB's queries, interpolates `${name}`
-# Groups whose kinds have such signs themselves: schemas, and templates that a controller fills in.
+# Groups whose kinds use such signs in their own syntax: schemas, and templates that a controller fills in.
 _OWN_SYNTAX: Final = frozenset({"apiextensions.k8s.io", "kro.run", "template.openshift.io"})
 
 
@@ -67,12 +67,12 @@ class Marked:
     placeholders: tuple[Placeholder, ...] = ()
 
     def concern(self, problem: SchemaProblem) -> bool:
-        """Tell whether what a schema refuses is an unknown value, or a thing as a whole that has one in it."""
+        """Tell whether a schema problem is at an unknown value or at an object that contains one."""
         at = problem.path
         return any(path[: len(at)] == at or at[: len(path)] == path for path in self._paths)
 
     def repeats(self, finding: Located) -> bool:
-        """Tell whether a finding of the policy is about a placeholder, which the finding of the file names."""
+        """Tell whether a finding of the policy is about a placeholder that the finding of the file names."""
         return finding.policy == POLICY and any(render(path) == finding.path for path in self._paths)
 
     @cached_property
@@ -88,14 +88,14 @@ def marked(manifest: Manifest) -> Marked:
     request = manifest.request
     if request.object is None or request.kind.group in _OWN_SYNTAX:
         return Marked(manifest)
-    found: list[Placeholder] = []
+    placeholders: list[Placeholder] = []
     # In groups that we do not know, braces may be the syntax of the kind itself, as in a workflow of Argo.
-    made = _Marking(found, braces=_is_plain(request.kind)).of(request.object, ())
-    if made is request.object or not isinstance(made, dict):
-        return Marked(manifest, tuple(found))
+    marked_object = _Marking(placeholders, braces=_is_plain(request.kind)).of(request.object, ())
+    if marked_object is request.object or not isinstance(marked_object, dict):
+        return Marked(manifest, tuple(placeholders))
     name, namespace = sealed(request.name), sealed(request.namespace)
-    open_request = replace(request, object=made, name=name, namespace=namespace, is_template=True)
-    return Marked(replace(manifest, request=open_request), tuple(found))
+    open_request = replace(request, object=marked_object, name=name, namespace=namespace, is_template=True)
+    return Marked(replace(manifest, request=open_request), tuple(placeholders))
 
 
 _PLAIN: Final = (
@@ -113,19 +113,19 @@ _PLAIN: Final = (
 
 def _is_plain(kind: GroupVersionKind) -> bool:
     group = kind.group
-    return "." not in group or any(group == each or group.endswith(f".{each}") for each in _PLAIN)
+    return "." not in group or any(group == suffix or group.endswith(f".{suffix}") for suffix in _PLAIN)
 
 
 class _Marking:
-    """Replaces values; `found` gets the placeholders, without those in braces where these are the kind's own syntax."""
+    """Replaces values and appends to `placeholders`; braces are skipped where they are the syntax of the kind."""
 
-    def __init__(self, found: list[Placeholder], *, braces: bool) -> None:
-        self._found = found
+    def __init__(self, placeholders: list[Placeholder], *, braces: bool) -> None:
+        self._placeholders = placeholders
         self._braces = braces
 
     def of(self, value: Json, path: FieldPath) -> Json:
         if isinstance(value, str):
-            return self._text(value, path)
+            return self._string(value, path)
         if isinstance(value, dict):
             free = _FREE | _FLUX if value.get("type") == "influxdb" else _FREE
             members = {key: self._member(key, member, path, free=key in free) for key, member in value.items()}
@@ -137,35 +137,35 @@ class _Marking:
 
     def _member(self, key: str, member: Json, path: FieldPath, *, free: bool) -> Json:
         at = (*path, key)
-        self._found += self._kept(key, at)
+        self._placeholders += self._placeholders_of(key, at)
         if not free:
             return self.of(member, at)
-        if isinstance(member, str) and _is_one(member):
-            return self._text(member, at)
+        if isinstance(member, str) and _is_placeholder(member):
+            return self._string(member, at)
         return _opened(member, key)
 
-    def _text(self, text: str, path: FieldPath) -> Json:
-        found = found_in(text)
-        if not found:
+    def _string(self, text: str, path: FieldPath) -> Json:
+        matches = found_in(text)
+        if not matches:
             return text
-        self._found += self._kept(text, path)
-        return Unknown(found[0][0])  # type: ignore[return-value] # in the place of a JSON value
+        self._placeholders += self._placeholders_of(text, path)
+        return Unknown(matches[0][0])  # type: ignore[return-value] # in the place of a JSON value
 
-    def _kept(self, text: str, path: FieldPath) -> Iterator[Placeholder]:
-        for each, form in found_in(text):
+    def _placeholders_of(self, text: str, path: FieldPath) -> Iterator[Placeholder]:
+        for placeholder, form in found_in(text):
             if form is not Form.BRACES or self._braces:
-                yield Placeholder(each, form, path)
+                yield Placeholder(placeholder, form, path)
 
 
-def _is_one(text: str) -> bool:
-    """Tell whether a text is a placeholder as a whole."""
-    return [each for each, _ in found_in(text)] == [text.strip()]
+def _is_placeholder(text: str) -> bool:
+    """Tell whether a text consists of one placeholder."""
+    return [placeholder for placeholder, _ in found_in(text)] == [text.strip()]
 
 
 def _opened(value: Json, key: str) -> Json:
-    """Return free text in which what is a placeholder as a whole is not known; its text may be a password and is not kept."""
+    """Return free text in which strings that are a placeholder are unknown; their text may be a password and is dropped."""
     if isinstance(value, str):
-        return Unknown(f"under {key}") if _is_one(value) else value  # type: ignore[return-value] # as above
+        return Unknown(f"under {key}") if _is_placeholder(value) else value  # type: ignore[return-value] # as above
     if isinstance(value, dict):
         members = {name: _opened(member, key) for name, member in value.items()}
         return members if any(members[name] is not value[name] for name in value) else value
@@ -185,7 +185,7 @@ _WHY_MANUAL: Final = (
 
 
 class Placeholders:
-    """The placeholders of one file; `declared` are the templates of the project, `known` the forms that this file has anyway."""
+    """The placeholders of one file; `declared` are the project's templates, `known` the forms that need no report."""
 
     def __init__(self, declared: Sequence[Declared], known: frozenset[Form] = frozenset()) -> None:
         self._declared = declared
@@ -195,14 +195,14 @@ class Placeholders:
         self._first: Place | None = None
         self._object: ObjectName | None = None
 
-    def add(self, manifest: Manifest, found: Sequence[Placeholder], *, is_evaluated: bool) -> None:
-        """Add those of a manifest; `is_evaluated` says that policies read it."""
+    def add(self, manifest: Manifest, placeholders: Sequence[Placeholder], *, is_evaluated: bool) -> None:
+        """Add the placeholders of a manifest; `is_evaluated` says that policies read it."""
         self._is_evaluated |= is_evaluated
         file = manifest.document.source
-        fitting = (each for each in self._declared if Selection((each.pattern,)).excludes(file))
-        known = self._known.union(*(TOOLS[each.tool] for each in fitting))
+        fitting = (declared for declared in self._declared if Selection((declared.pattern,)).excludes(file))
+        known = self._known.union(*(TOOLS[declared.tool] for declared in fitting))
         source: SourceText | None = None
-        for placeholder in found:
+        for placeholder in placeholders:
             if placeholder.form in known:
                 continue
             source = source or SourceText(manifest.document)
@@ -218,14 +218,14 @@ class Placeholders:
                 )
 
     def finding(self) -> Located | None:
-        """Return the finding that names all of them.
+        """Return the finding that names the placeholders.
 
-        None where there is none, or where a tool fills in all of them and no policy would read the objects.
+        None if there are none, or if a tool fills in all of them and no policy would read the objects.
         """
         manual = any(form is Form.MANUAL for form, _ in self._lines)
         if self._first is None or not (manual or self._is_evaluated):
             return None
-        listed = sorted(self._lines.items(), key=lambda each: (each[0][0] is not Form.MANUAL, each[1][0]))
+        listed = sorted(self._lines.items(), key=lambda entry: (entry[0][0] is not Form.MANUAL, entry[1][0]))
         named = [f"{_cut(text)} ({_lines(lines)})" for (_, text), lines in listed[:_MOST_NAMES]]
         more = len(listed) - len(named)
         tools = sorted({form.value for form, _ in self._lines if form is not Form.MANUAL})
@@ -249,7 +249,7 @@ class Placeholders:
 
 
 def template_for(finding: Located) -> str:
-    """Return what a finding of `Placeholders` says of its file before it names the placeholders; empty for another finding."""
+    """Return the message of a finding of `Placeholders` up to the list of placeholders; empty for other findings."""
     return finding.message.partition(":")[0] if finding.stable_path == _STABLE else ""
 
 
@@ -258,6 +258,6 @@ def _cut(text: str) -> str:
 
 
 def _lines(lines: Sequence[int]) -> str:
-    shown = ", ".join(map(str, lines[:_MOST_LINES]))
+    listed = ", ".join(map(str, lines[:_MOST_LINES]))
     more = f" and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
-    return f"line{'s' if len(lines) > 1 else ''} {shown}{more}"
+    return f"line{'s' if len(lines) > 1 else ''} {listed}{more}"

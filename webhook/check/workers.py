@@ -1,6 +1,6 @@
-"""Several processes that read and judge the files of a run together.
+"""Several processes that read and evaluate the files of a run together.
 
-Each keeps what it read until it judges, so that only facts and findings travel between processes.
+Each stores the files that it reads until it evaluates them, so that only facts and findings are sent between processes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import GpugateError
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.check.session import TOGETHER, Judged, LocalSession
+from gpugate.webhook.check.session import TOGETHER, LocalSession, Results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -31,7 +31,7 @@ class WorkerError(GpugateError):
 
 
 class WorkerSession:
-    """Reads and judges in several processes; `local` does what only this process can read."""
+    """Reads and evaluates in several processes; `local` reads the streams of this process."""
 
     def __init__(
         self, count: int, config: PolicyConfig, only: Collection[str] | None, options: Options, local: LocalSession
@@ -53,31 +53,31 @@ class WorkerSession:
         return [process.pid or 0 for process in self._processes]
 
     def read(self, files: Sequence[Numbered], step: Callable[[int], None]) -> list[tuple[int, list[Request]]]:
-        """Read files; return the facts in each, with its place in the run."""
+        """Read files; return the facts in each, with its number in the run."""
         here = [(number, file) for number, file in files if file.is_stream]
         others = [(number, file) for number, file in files if not file.is_stream]
         count = len(self._connections)
         for index in range(count):
             self._send(index, others[index::count])
         facts = self._local.read(here, step)
-        for found in self._answers(step):
-            facts += found
+        for file_facts in self._answers(step):
+            facts += file_facts
         return sorted(facts, key=lambda numbered: numbered[0])
 
-    def judge(self, facts: Sequence[Request], step: Callable[[int], None], apart: Apart = TOGETHER) -> Judged:
-        """Judge what was read, with the facts of the whole run; `apart` has other ones for some files, by their places.
+    def evaluate(self, facts: Sequence[Request], step: Callable[[int], None], apart: Apart = TOGETHER) -> Results:
+        """Evaluate the files with the facts of the whole run; `apart` has other ones for some files, by their numbers.
 
         Raises:
             GpugateError: a process has an error that a user can correct, or ended early.
         """
         for index in range(len(self._connections)):
             self._send(index, (facts, dict(apart)))
-        judged = self._local.judge(facts, step, apart)
-        for found in self._answers(step):
-            judged.add(found)
+        results = self._local.evaluate(facts, step, apart)
+        for answer in self._answers(step):
+            results.add(answer)
         for process in self._processes:
             process.join()
-        return judged
+        return results
 
     def _answers(self, step: Callable[[int], None]) -> list[Any]:
         """Collect one answer of each process, in their order."""
@@ -126,9 +126,9 @@ def _work(
         try:
             connection.send(session.read(connection.recv(), step))
             facts, apart = connection.recv()
-            connection.send(session.judge(facts, step, apart))
+            connection.send(session.evaluate(facts, step, apart))
         except GpugateError as error:
             # Some exceptions cannot be made again out of their text alone, which is all that is shown.
             connection.send(GpugateError(str(error)))
     except (EOFError, ConnectionError, KeyboardInterrupt):
-        return  # whoever asked has gone
+        return  # the parent process has ended

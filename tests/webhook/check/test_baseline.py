@@ -28,7 +28,7 @@ def recorded(run: Run, *texts: str) -> Baseline:
 
 def hidden(run: Run, known: Baseline, *texts: str, **options: Any) -> Report:
     result = run(*texts, **options)
-    return baseline.hidden(result.report, known, result.seen)
+    return baseline.hidden(result.report, known, result.coverage)
 
 
 SURVIVED = {

@@ -272,10 +272,10 @@ def test_a_comment_that_suppresses_no_schema_finding_is_of_no_use(tmp_path: Path
 def test_it_can_be_in_a_baseline(text: str, tmp_path: Path) -> None:
     result = run(tmp_path, text.replace("{}", "", 1))
     known = baseline.made_of("b.json", result.report.findings)
-    left = baseline.hidden(result.report, known, result.seen)
+    left = baseline.hidden(result.report, known, result.coverage)
 
     assert [finding for finding in left.findings if _counts(finding)] == []
-    assert baseline.hidden(run(tmp_path, POOL).report, known, result.seen).baseline.stale  # type: ignore[union-attr] # given
+    assert baseline.hidden(run(tmp_path, POOL).report, known, result.coverage).baseline.stale  # type: ignore[union-attr] # given
 
 
 EXEMPT = {"reason": "moves next week", "owner": "platform", "expires": "2026-02-01"}
