@@ -80,15 +80,15 @@ class Figures(msgspec.Struct, frozen=True):
 
 def read(paths: Sequence[str]) -> tuple[list[Measured], list[Problem]]:
     """Read the objects and AdmissionReviews in files and directories, and the problems of those that are unreadable."""
-    found: list[Measured] = []
+    measured: list[Measured] = []
     problems: list[Problem] = []
     for file in expand(paths):
         for part in _parts(file):
             if isinstance(part, Problem):
                 problems.append(part)
             else:
-                found.append(part)
-    return found, [problem for problem in problems if not problem.warning]
+                measured.append(part)
+    return measured, [problem for problem in problems if not problem.warning]
 
 
 def _parts(file: Input | Problem | Passed) -> Iterator[Measured | Problem]:
@@ -136,17 +136,19 @@ def measure(ruleset: Ruleset, measured: Sequence[Measured], repetitions: int) ->
     total. Without an object that concerns a policy, there are no figures.
     """
     today = dt.datetime.now(dt.UTC).date()
-    facts = RunFacts(each.request for each in measured)
+    facts = RunFacts(subject.request for subject in measured)
     alone = {policy.id: bind((policy,), ruleset.config) for policy in CATALOG}
-    due = {policy: [each for each in measured if _applies(rules, each.request)] for policy, rules in alone.items()}
-    concerned = [each for each in measured if _applies(ruleset, each.request)]
-    works = [(policy, alone[policy], each) for policy, group in due.items() for each in group]
-    works += [(_ALL, ruleset, each) for each in concerned]
+    due = {
+        policy: [subject for subject in measured if _applies(rules, subject.request)] for policy, rules in alone.items()
+    }
+    concerned = [subject for subject in measured if _applies(ruleset, subject.request)]
+    works = [(policy, alone[policy], subject) for policy, group in due.items() for subject in group]
+    works += [(_ALL, ruleset, subject) for subject in concerned]
     least: dict[tuple[str, int], float] = {}
     for _ in range(repetitions):
-        for number, (name, rules, each) in enumerate(works):
+        for number, (name, rules, subject) in enumerate(works):
             started = time.process_time_ns()
-            evaluate(rules, each.request, facts, today=today)
+            evaluate(rules, subject.request, facts, today=today)
             taken = (time.process_time_ns() - started) / 1000
             least[name, number] = min(least.get((name, number), taken), taken)
     grouped: dict[str, list[tuple[float, str]]] = {}
@@ -190,15 +192,15 @@ def main(arguments: Sequence[str]) -> int:
     for remark in project.remarks:
         print(f"warning: {remark}", file=sys.stderr)
     before = _load(args.compare) if args.compare else None
-    found, problems = read(args.path)
+    measured, problems = read(args.path)
     for problem in problems:
         location = f"{problem.source}:{problem.line}" if problem.line else problem.source
         print(f"error: {location}: {problem.message}: {problem.remedy}", file=sys.stderr)
-    figures = measure(options.ruleset(args.policy_file), found, args.repetitions)
+    figures = measure(options.ruleset(args.policy_file), measured, args.repetitions)
     if figures is None:
         print("error: nothing to measure: no object in the input concerns a policy", file=sys.stderr)
         return _INCOMPLETE if problems else _EMPTY
-    sys.stdout.write(_json(figures) if args.output == "json" else _text(figures))
+    sys.stdout.write(_json(figures) if args.output == "json" else _table(figures))
     if args.save:
         options.write(str(args.save), _json(figures))
     worse = slower(before, figures, args.threshold) if before else {}
@@ -207,12 +209,12 @@ def main(arguments: Sequence[str]) -> int:
     return _SLOWER if worse else _INCOMPLETE if problems else 0
 
 
-def _text(figures: Figures) -> str:
+def _table(figures: Figures) -> str:
     slowest_first = sorted(figures.policies.items(), key=lambda item: -item[1].mean * item[1].objects)
     rows = [("policy", "objects", "mean us", "max us", "slowest object")]
     rows += [
-        (name, f"{each.objects:,}", f"{each.mean:.0f}", f"{each.most:.0f}", each.slowest)
-        for name, each in (*slowest_first, (_ALL, figures.total))
+        (name, f"{figure.objects:,}", f"{figure.mean:.0f}", f"{figure.most:.0f}", figure.slowest)
+        for name, figure in (*slowest_first, (_ALL, figures.total))
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     lines = (
@@ -244,7 +246,7 @@ def _count(text: str) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(
+    command = Parser(
         prog="gpugate bench",
         description="Measure how long the policies take on objects and recorded AdmissionReviews. Each policy is measured "
         "alone; its time includes reading the object, which policies share in an admission.",
@@ -253,7 +255,7 @@ def parser() -> argparse.ArgumentParser:
         "exit codes:\n  0 measured; 1 slower than the threshold allows;\n  2 wrong usage or configuration; 3 nothing to "
         "measure;\n  4 an input could not be read",
     )
-    add = made.add_argument
+    add = command.add_argument
     add(
         "path",
         metavar="PATH",
@@ -277,6 +279,6 @@ def parser() -> argparse.ArgumentParser:
         help="increase of the mean that --compare accepts, in percent (default: %(default)g)",
     )
     add("-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)")
-    options.add_policy_file(made, options.OF_THE_PROJECT)
-    project_flags.add(made)
-    return made
+    options.add_policy_file(command, options.OF_THE_PROJECT)
+    project_flags.add(command)
+    return command

@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 
 class CaseFileError(GpugateError):
-    """A case file, or something that it names, is not what it should be; the text begins with file:line:column.
+    """A case file, or a file that it names, is invalid; the text begins with file:line:column.
 
-    `place` shows the line; `message` is the text without it.
+    `location` shows the line; `message` is the text without it.
     """
 
-    def __init__(self, place: Place, message: str) -> None:
-        where = f"{place.file}:{place.line}:{place.column}" if place.line else place.file
+    def __init__(self, location: Place, message: str) -> None:
+        where = f"{location.file}:{location.line}:{location.column}" if location.line else location.file
         super().__init__(f"{where}: {message}")
-        self.place = place
+        self.location = location
         self.message = message
 
 
 def unreadable(problem: Problem) -> CaseFileError:
-    """Say that a file, or a document of it, cannot be read."""
+    """Return the error for a file or document that cannot be read."""
     around = problem.excerpt
-    place = Place(problem.source, problem.line, problem.column, problem.end, around.lines, around.first_line)
-    return CaseFileError(place, f"{problem.message}: {problem.remedy}")
+    location = Place(problem.source, problem.line, problem.column, problem.end, around.lines, around.first_line)
+    return CaseFileError(location, f"{problem.message}: {problem.remedy}")
 
 
 class OutOfReachError(Exception):
@@ -140,7 +140,7 @@ def substituted(value: Json, values: Mapping[str, Json]) -> Json:
     A text that is nothing else becomes the parameter's value, whatever its type. Braces that name no parameter stay.
     """
     if isinstance(value, dict):
-        return {_text(key, values): substituted(member, values) for key, member in value.items()}
+        return {_substitute(key, values): substituted(member, values) for key, member in value.items()}
     if isinstance(value, list):
         return [substituted(element, values) for element in value]
     if not isinstance(value, str):
@@ -148,25 +148,25 @@ def substituted(value: Json, values: Mapping[str, Json]) -> Json:
     whole = _NAMED.fullmatch(value)
     if whole and whole[1] in values:
         return values[whole[1]]
-    return _text(value, values)
+    return _substitute(value, values)
 
 
-def _text(text: str, values: Mapping[str, Json]) -> str:
+def _substitute(text: str, values: Mapping[str, Json]) -> str:
     return _NAMED.sub(
-        lambda placeholder: shown(values[placeholder[1]]) if placeholder[1] in values else placeholder[0], text
+        lambda placeholder: format_value(values[placeholder[1]]) if placeholder[1] in values else placeholder[0], text
     )
 
 
 def named(name: str, values: Mapping[str, Json]) -> str:
-    """Name one of the tests: the values take their place in the name, or follow it where it has none for them."""
+    """Name a parametrized test: the values replace placeholders in the name, or follow it if it has none."""
     if not values:
         return name
-    text = _text(name, values)
-    return text if text != name else f"{name} [{', '.join(map(shown, values.values()))}]"
+    text = _substitute(name, values)
+    return text if text != name else f"{name} [{', '.join(map(format_value, values.values()))}]"
 
 
-def shown(value: Any) -> str:  # Any: a JSON value
-    """Write a value as it reads in a text."""
+def format_value(value: Any) -> str:  # Any: a JSON value
+    """Format a value for use in a text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "null" if value is None else str(value)
@@ -179,7 +179,7 @@ _SECTIONS: Final = tuple(CaseFileFormat.__struct_fields__)
 
 @dataclass(frozen=True, slots=True)
 class CaseFile:
-    """A case file: its name for people, its tests in order, its document and the places in that."""
+    """A case file: its displayed name, its tests in order, its document and the locations in it."""
 
     file: str
     document: Document
@@ -189,7 +189,7 @@ class CaseFile:
 
 @dataclass(frozen=True, slots=True)
 class InlineCase:
-    """A file of manifests with expectations: its name for people, the file's own name, and its text."""
+    """A file of manifests with expectations: its displayed name, its own name, and its text."""
 
     file: str
     name: str
@@ -205,10 +205,10 @@ class Case:
         name: its name, unique in the file; with the values of its parameters.
         file: the case file.
         line: where the test begins, from 1.
-        index: its place among the file's `tests`; tests that come of one with parameters share it.
+        index: its index in the file's `tests`, shared by the tests of one with parameters.
         parameters: the values of its parameters.
-        definition: what it says, or the mistake that keeps it from being run.
-        source: where it was read.
+        definition: its content, or the error that prevents running it.
+        source: its file.
     """
 
     name: str
@@ -238,7 +238,7 @@ class Case:
 def read_case_file(path: Path | str) -> CaseFile:
     """Read a case file.
 
-    A test with a mistake in it becomes a case that says so when it is run, so that the others are not lost.
+    An invalid test becomes a case that fails with its error, so that the others can be run.
 
     Raises:
         CaseFileError: the file as a whole cannot be read; says where and what to do.
@@ -260,8 +260,8 @@ def read_case_file(path: Path | str) -> CaseFile:
         raise CaseFileError(source.places.find(error.path), str(error)) from None
     tests = value.get("tests")
     if not isinstance(tests, list) or not tests:
-        place = source.places.find(("tests",))
-        raise CaseFileError(place, "no tests: write `tests:` and a list of them below it, each with `- name:`")
+        location = source.places.find(("tests",))
+        raise CaseFileError(location, "no tests: write `tests:` and a list of them below it, each with `- name:`")
     cases = [case for index, test in enumerate(tests) for case in _cases(source, index, test)]
     return CaseFile(name, document, source.places, tuple(_unique(cases)))
 
@@ -301,18 +301,18 @@ def _cases(source: CaseFile, index: int, test: Json) -> Iterator[Case]:
     written = test.get("name")
     name = written if isinstance(written, str) and written else f"test {index + 1}"
     try:
-        given = combinations(test["parametrize"]) if "parametrize" in test else [{}]
+        value_sets = combinations(test["parametrize"]) if "parametrize" in test else [{}]
     except ConfigError as error:
         yield broken(name, ConfigError((*at, "parametrize", *error.path), error.message))
         return
     whole = _with_defaults(source.document.value, {key: test[key] for key in test if key != "parametrize"})
     reported: set[str] = set()
-    for values in given:
+    for values in value_sets:
         called = named(name, values)
         try:
             definition = parse(substituted(whole, values), Definition, at)
         except ConfigError as error:
-            # A mistake is told once, and not for each combination of parameters.
+            # An error is reported once, and not for each combination of parameters.
             if str(error) not in reported:
                 yield broken(called, error)
             reported.add(str(error))
@@ -321,7 +321,7 @@ def _cases(source: CaseFile, index: int, test: Json) -> Iterator[Case]:
 
 
 def _with_defaults(document: Json, test: dict[str, Json]) -> dict[str, Json]:
-    """Fill in what a test leaves to the file's defaults: their context comes first, what they ask is merged."""
+    """Return a test with the file's defaults: their context comes first, their request and target are merged."""
     section = document.get("defaults") if isinstance(document, dict) else None
     defaults = section if isinstance(section, dict) else {}
     configured = {"policy_file", "config"} & test.keys()

@@ -32,7 +32,7 @@ _GOOD: Final = "good-"
 
 @dataclass(slots=True)
 class Collected:
-    """The tests that were found, in the order of the paths, and what could not be read."""
+    """The tests in the order of the paths, and the errors of unreadable files."""
 
     cases: list[Case | InlineCase] = field(default_factory=list)
     broken: list[CaseFileError] = field(default_factory=list)
@@ -41,17 +41,17 @@ class Collected:
 class Collector:
     """Collects tests.
 
-    A manifest is one when a comment in it says `# expect: ...`. Where a `bad-` file does, the `good-` and `fixed-`
-    files beside it are, too: they expect nothing but what they say.
+    A manifest with a comment `# expect: ...` is a test. If a `bad-` file has one, the `good-` and `fixed-` files beside
+    it are tests too, which expect only the findings in their comments.
     """
 
     def __init__(self) -> None:
         self._laid_out: dict[str, bool] = {}
 
-    def collect(self, found: Iterable[Input | Problem | Passed]) -> Collected:
-        """Collect the tests in what paths were expanded to."""
+    def collect(self, inputs: Iterable[Input | Problem | Passed]) -> Collected:
+        """Collect the tests in the files that paths expand to."""
         collected = Collected()
-        for part in found:
+        for part in inputs:
             try:
                 if isinstance(part, Problem):
                     raise unreadable(part)
@@ -92,4 +92,4 @@ def _bytes(file: Path) -> bytes:
     try:
         return read_regular(file, MOST_BYTES)
     except OSError:
-        return b""  # whoever reads the file itself says why it cannot be read
+        return b""  # reading the file as a test reports why it cannot be read

@@ -104,11 +104,11 @@ def update(run: Run, setup: Setup) -> tuple[Run, frozenset[tuple[str, str]], lis
     """Rewrite the expectations of the tests that failed.
 
     Returns:
-        The run with the tests of changed files run anew; file and name of those that failed before and pass now; a line
-        on each test that is left to its author.
+        The run with the tests of changed files run again; file and name of those that failed before and pass now; a
+        line for each test that the author must update.
 
     Raises:
-        UsageError: a file cannot be written, or was changed by somebody else meanwhile.
+        UsageError: a file cannot be written, or changed during the run.
     """
     changes = updates(run.failed)
     changed = [FixedFile(file.file, file.before, file.after, file.codec) for file in changes.files.values()]
@@ -219,11 +219,11 @@ def _write(report: TestReport, wanted: dict[str, str], args: argparse.Namespace,
 
             text = policy_test_formats.write_json(report, seconds)
         else:
-            text = _text(report, file, args, seconds)
+            text = _text_report(report, file, args, seconds)
         options.write(file, text)
 
 
-def _text(report: TestReport, file: str, args: argparse.Namespace, seconds: float) -> str:
+def _text_report(report: TestReport, file: str, args: argparse.Namespace, seconds: float) -> str:
     from gpugate.webhook.report.plain import Paint, wanted  # noqa: PLC0415
     from gpugate.webhook.testing import formats as policy_test_formats  # noqa: PLC0415 -- only the format that is asked for
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """One object that was judged, and the verdict on it."""
+class Evaluated:
+    """An evaluated object, and the verdict on it."""
 
     ready: Prepared
     verdict: Verdict
@@ -47,16 +47,16 @@ class CaseResult:
 
     Attributes:
         case: the test.
-        failures: the differences from what it expects. The text of each is a sentence, the place with a frame of the
-            file, and what was expected and came.
-        judged: the objects that were judged: one, or as many as a file with expectations holds.
-        seconds: how long it took.
-        expectations: how many a file with expectations holds.
+        failures: the differences from its expectations. The text of each is a sentence, the location with a frame of
+            the file, and the expected and actual values.
+        evaluated: the evaluated objects: one, or all of a file with expectations.
+        seconds: its duration.
+        expectations: the number of expectations in the file.
     """
 
     case: Case | InlineCase
     failures: tuple[Failure, ...]
-    judged: tuple[Judged, ...]
+    evaluated: tuple[Evaluated, ...]
     seconds: float = 0.0
     expectations: int = 0
 
@@ -67,13 +67,13 @@ class CaseResult:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on the object; the last one of a file that holds several."""
-        return self.judged[-1].verdict
+        """The verdict on the object; on the last one of a file with several."""
+        return self.evaluated[-1].verdict
 
     @property
     def ruleset(self) -> Ruleset:
-        """The rules by which it was judged."""
-        return self.judged[-1].ready.ruleset
+        """The rules that evaluated it."""
+        return self.evaluated[-1].ready.ruleset
 
 
 _MOST_LINES: Final = 60
@@ -94,29 +94,29 @@ _EFFECTS: Final[dict[Stance, Effect]] = {Stance.ENFORCE: "deny", Stance.WARN: "w
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Something that one policy says at a field, and where in the file that is."""
+    """A finding or a patch of a policy at a field, and its location in the file."""
 
     policy: str
     effect: Effect
     path: str
     message: str
-    place: Place
+    location: Place
 
 
 class ObservedPlaces:
-    """Where the fields of one object stand in its file."""
+    """The locations of the fields of one object in its file."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._places = DocumentPlaces(manifest.document)
         self._prefix = manifest.prefix
 
     def find(self, path: Path) -> Place:
-        """Return the place of a field of the object."""
+        """Return the location of a field of the object."""
         return self._places.find((*self._prefix, *path))
 
 
 def observed(verdict: Verdict, places: ObservedPlaces) -> Iterator[Observed]:
-    """Yield every finding and every change, in the order of the catalogue."""
+    """Yield the findings and the patches, in the order of the catalog."""
     for finding in verdict.findings:
         effect = _EFFECTS[finding.stance]
         yield Observed(finding.policy, effect, render(finding.path), finding.message, places.find(finding.path))
@@ -132,82 +132,84 @@ SAID: Final[dict[Effect, str]] = {"deny": "denies", "warn": "warns", "record": "
 
 
 def wanted(expect: Expect) -> dict[Effect, tuple[str, ...]]:
-    """Return the policies that a test expects something of, by what that is."""
+    """Return the policies for which a test has expectations, by the expected effect."""
     return {"deny": expect.deny, "warn": expect.warn, "record": expect.record, "mutate": expect.mutate}
 
 
-def effects(case: Case, expect: Expect, judged: Judged, seen: Sequence[Observed]) -> Iterator[Failure]:
-    """Yield what is expected and does not come, then what comes and is not expected."""
-    asked = wanted(expect)
+def effects(case: Case, expect: Expect, evaluated: Evaluated, observations: Sequence[Observed]) -> Iterator[Failure]:
+    """Yield the expected effects that are missing, then the unexpected ones."""
+    expected = wanted(expect)
     for effect in EFFECTS:
-        for index, policy in enumerate(asked[effect]):
-            if not any((finding.policy, finding.effect) == (policy, effect) for finding in seen):
-                place = case.error(("expect", effect, index), "").place
-                yield Failure(f"{policy} is expected to {effect}", place, (why_not(policy, judged, seen),))
+        for index, policy in enumerate(expected[effect]):
+            if not any((finding.policy, finding.effect) == (policy, effect) for finding in observations):
+                location = case.error(("expect", effect, index), "").location
+                yield Failure(
+                    f"{policy} is expected to {effect}", location, (why_not(policy, evaluated, observations),)
+                )
     if expect.also == "any":
         return
-    # A whole patch or a whole object says more than who makes it.
+    # An expected patch or object says more than the name of its policy.
     by_patch = expect.patch is not None or expect.fixed is not None
-    for finding in seen:
+    for finding in observations:
         excused = finding.effect == "mutate" and by_patch and not expect.mutate
-        if finding.policy not in asked[finding.effect] and not excused:
+        if finding.policy not in expected[finding.effect] and not excused:
             at = f"{finding.path}: " if finding.path else ""
             message = f"{finding.policy} {SAID[finding.effect]}, which is not expected"
-            yield Failure(message, finding.place, (f"{at}{finding.message}",))
+            yield Failure(message, finding.location, (f"{at}{finding.message}",))
 
 
-def why_not(policy: str, judged: Judged, seen: Sequence[Observed]) -> str:
-    """Say what a policy does instead of what is expected of it."""
-    others = dict.fromkeys(SAID[finding.effect] for finding in seen if finding.policy == policy)
+def why_not(policy: str, evaluated: Evaluated, observations: Sequence[Observed]) -> str:
+    """Describe what a policy does instead of the expected effect."""
+    others = dict.fromkeys(SAID[finding.effect] for finding in observations if finding.policy == policy)
     if others:
         return f"it {' and '.join(others)}"
-    if policy not in {rule.policy.id for rule in judged.ready.ruleset.rules}:
+    if policy not in {rule.policy.id for rule in evaluated.ready.ruleset.rules}:
         return "it is off in this configuration"
-    outcome = next((outcome for outcome in judged.verdict.outcomes if outcome.policy == policy), None)
+    outcome = next((outcome for outcome in evaluated.verdict.outcomes if outcome.policy == policy), None)
     if outcome is None:
-        what = f"{judged.ready.request.operation} of {judged.ready.request.kind.kind}"
-        return f"it does not apply to this {what}; `gpugate explain {policy}` lists its kinds"
+        request = f"{evaluated.ready.request.operation} of {evaluated.ready.request.kind.kind}"
+        return f"it does not apply to this {request}; `gpugate explain {policy}` lists its kinds"
     if outcome.skipped:
         return f"it was not evaluated: {'; '.join(outcome.skipped)}"
     return "it finds nothing"
 
 
-def located(case: Case, expect: Expect, judged: Judged, seen: Sequence[Observed]) -> Iterator[Failure]:
-    """Yield places at which nothing is found, and what is found elsewhere."""
+def located(case: Case, expect: Expect, evaluated: Evaluated, observations: Sequence[Observed]) -> Iterator[Failure]:
+    """Yield expected locations without a finding, and findings at other locations."""
     for policy, places in expect.at.items():
-        asked = listed(places)
-        findings = [finding for finding in seen if finding.policy == policy]
+        expected = listed(places)
+        findings = [finding for finding in observations if finding.policy == policy]
         if not findings:
-            yield from _finds_nothing(case, expect, judged, ("at", policy))
+            yield from _finds_nothing(case, expect, evaluated, ("at", policy))
             continue
-        for index, where in enumerate(asked):
+        for index, where in enumerate(expected):
             if not any(fits(where, finding) for finding in findings):
                 step = (index,) if isinstance(places, tuple) else ()
-                place = case.error(("expect", "at", policy, *step), "").place
+                location = case.error(("expect", "at", policy, *step), "").location
                 got = tuple(dict.fromkeys(f"it is at {_at(finding)}" for finding in findings))
-                yield Failure(f"{policy} finds nothing at {_written(where)}", place, got)
+                yield Failure(f"{policy} finds nothing at {_written(where)}", location, got)
         for finding in findings:
-            if not any(fits(where, finding) for where in asked):
-                yield Failure(f"{policy} finds something at {_at(finding)}, which is not expected", finding.place)
+            if not any(fits(where, finding) for where in expected):
+                yield Failure(f"{policy} finds something at {_at(finding)}, which is not expected", finding.location)
 
 
-def _finds_nothing(case: Case, expect: Expect, judged: Judged, at: tuple[str, str]) -> Iterator[Failure]:
-    """Say that a policy finds nothing, unless that has been said because it is expected to do something."""
+def _finds_nothing(case: Case, expect: Expect, evaluated: Evaluated, at: tuple[str, str]) -> Iterator[Failure]:
+    """Yield a failure for a policy without findings, unless a missing effect of it is reported already."""
     policy = at[1]
     if not any(policy in policies for policies in wanted(expect).values()):
-        place = case.error(("expect", *at), "").place
-        yield Failure(f"{policy} finds nothing", place, (why_not(policy, judged, ()),))
+        location = case.error(("expect", *at), "").location
+        yield Failure(f"{policy} finds nothing", location, (why_not(policy, evaluated, ()),))
 
 
 def listed(places: Places) -> tuple[Where, ...]:
-    """Return places as a list of them, whichever way they are written."""
+    """Return locations as a tuple, from each form in which a case file may write them."""
     several = places if isinstance(places, tuple) else (places,)
     return tuple(Where(path=entry) if isinstance(entry, str) else entry for entry in several)
 
 
 def fits(where: Where, finding: Observed) -> bool:
-    """Tell whether something is at a place."""
-    return where.path in {None, finding.path} and where.line in {None, finding.place.line}
+    """Tell whether a finding is at an expected location."""
+    return where.path in {None, finding.path} and where.line in {None, finding.location.line}
 
 
 def _written(where: Where) -> str:
@@ -217,39 +219,39 @@ def _written(where: Where) -> str:
 
 
 def _at(finding: Observed) -> str:
-    return f"{finding.path or 'the object'}, line {finding.place.line}"
+    return f"{finding.path or 'the object'}, line {finding.location.line}"
 
 
-def messages(case: Case, expect: Expect, judged: Judged, seen: Sequence[Observed]) -> Iterator[Failure]:
-    """Yield texts that no message of their policy contains."""
+def messages(case: Case, expect: Expect, evaluated: Evaluated, observations: Sequence[Observed]) -> Iterator[Failure]:
+    """Yield the expected texts that no message of their policy contains."""
     for policy, texts in expect.message.items():
-        present = [finding.message for finding in seen if finding.policy == policy]
+        present = [finding.message for finding in observations if finding.policy == policy]
         if not present and policy not in expect.at:
-            yield from _finds_nothing(case, expect, judged, ("message", policy))
+            yield from _finds_nothing(case, expect, evaluated, ("message", policy))
         for index, text in enumerate((texts,) if isinstance(texts, str) else texts):
             if present and not any(text in message for message in present):
                 step = () if isinstance(texts, str) else (index,)
-                place = case.error(("expect", "message", policy, *step), "").place
+                location = case.error(("expect", "message", policy, *step), "").location
                 details = tuple(dict.fromkeys(f"it says: {message}" for message in present))
-                yield Failure(f"no message of {policy} contains {text!r}", place, details)
+                yield Failure(f"no message of {policy} contains {text!r}", location, details)
 
 
 _EXPECT: Final = ("expect",)
 
 
-def compare(case: Case, definition: Definition, judged: Judged, setup: Setup) -> Iterator[Failure]:
+def compare(case: Case, definition: Definition, evaluated: Evaluated, setup: Setup) -> Iterator[Failure]:
     """Yield every difference between a verdict and what a test expects.
 
     Raises:
-        CaseFileError: the object that is expected after mutation cannot be read.
+        CaseFileError: the object expected after mutation cannot be read.
     """
-    expect, verdict, places = definition.expect, judged.verdict, ObservedPlaces(judged.ready.manifest)
-    seen = list(observed(verdict, places))
+    expect, verdict, places = definition.expect, evaluated.verdict, ObservedPlaces(evaluated.ready.manifest)
+    observations = list(observed(verdict, places))
     failures = [*broken(verdict, places), *malformed(verdict, places, expect.malformed)]
     failures += _well_formed(case, definition, verdict)
-    failures += effects(case, expect, judged, seen)
-    failures += located(case, expect, judged, seen)
-    failures += messages(case, expect, judged, seen)
+    failures += effects(case, expect, evaluated, observations)
+    failures += located(case, expect, evaluated, observations)
+    failures += messages(case, expect, evaluated, observations)
     failures += _skipped(case, definition, verdict)
     if expect.patch is not None:
         wanted: list[Any] = [_operation(operation) for operation in expect.patch]
@@ -260,24 +262,24 @@ def compare(case: Case, definition: Definition, judged: Judged, setup: Setup) ->
     if expect.fixed is not None:
         failures += _fixed(case, definition, verdict, setup)
     if expect.allow not in {None, verdict.allowed} and not failures:
-        what = "goes through" if verdict.allowed else "is denied"
-        failures.append(_failure(case, ("allow",), f"the request {what}", *verdict.denials))
+        outcome = "goes through" if verdict.allowed else "is denied"
+        failures.append(_failure(case, ("allow",), f"the request {outcome}", *verdict.denials))
     yield from failures
 
 
 def _failure(case: Case, below: Path, message: str, *details: str) -> Failure:
-    return Failure(message, case.error((*_EXPECT, *below), "").place, details)
+    return Failure(message, case.error((*_EXPECT, *below), "").location, details)
 
 
 def broken(verdict: Verdict, places: ObservedPlaces) -> Iterator[Failure]:
-    """Yield the policies that broke, which nobody expects."""
+    """Yield the policies that failed with an error, which no test can expect."""
     for outcome in verdict.outcomes:
         if outcome.error:
             yield Failure(f"{outcome.policy} failed: {outcome.error}", places.find(()))
 
 
 def malformed(verdict: Verdict, places: ObservedPlaces, but: Collection[str] = ()) -> Iterator[Failure]:
-    """Yield the fields of a wrong type, except some that are expected."""
+    """Yield the fields of a wrong type, except the expected ones."""
     for wrong in verdict.malformed:
         path = render(wrong.path)
         if path not in but:
@@ -311,10 +313,10 @@ def _operation(operation: msgspec.Struct) -> dict[str, Any]:
 def _fixed(case: Case, definition: Definition, verdict: Verdict, setup: Setup) -> Iterator[Failure]:
     if definition.expect.fixed is None:
         return
-    from gpugate.webhook.testing.setup import GivenObjects  # noqa: PLC0415 -- few tests expect an object
+    from gpugate.webhook.testing.setup import WrittenObjects  # noqa: PLC0415 -- few tests expect an object
 
-    given = GivenObjects(case, setup.files, definition.request.namespace or "default")
-    wanted = with_defaults(given.one((*_EXPECT, "fixed"), definition.expect.fixed).request)
+    reader = WrittenObjects(case, setup.files, definition.request.namespace or "default")
+    wanted = with_defaults(reader.read_one((*_EXPECT, "fixed"), definition.expect.fixed).request)
     got = _defaulted(wanted.kind, verdict.object)
     if not same(wanted.object, got):
         written = [yaml_text.block(value).splitlines() for value in (wanted.object or {}, got or {})]
@@ -326,12 +328,12 @@ def _defaulted(kind: GroupVersionKind, obj: dict[str, Json] | None) -> dict[str,
 
 
 def refuse_contradictions(case: Case, expect: Expect, known: Collection[str]) -> None:
-    """Refuse expectations that cannot be meant.
+    """Refuse expectations that contradict each other or name unknown policies.
 
     Args:
         case: the test.
         expect: what it expects.
-        known: the id of every policy there is.
+        known: the ids of all policies.
 
     Raises:
         CaseFileError: a policy that does not exist, an expectation that contradicts another one, or one that every
@@ -340,10 +342,10 @@ def refuse_contradictions(case: Case, expect: Expect, known: Collection[str]) ->
     for path, policy in _named(expect):
         if policy not in known:
             raise case.error(("expect", *path), f"unknown policy {policy}; {suggestion(policy, known)}")
-    asked = {policy for policies in wanted(expect).values() for policy in policies}
+    expected = {policy for policies in wanted(expect).values() for policy in policies}
     for section, members in (("at", expect.at), ("message", expect.message)):
         for policy in members:
-            if policy not in asked and expect.also is None:
+            if policy not in expected and expect.also is None:
                 message = f"{policy} is in none of {', '.join(EFFECTS)}: say what it does, or `also: any`"
                 raise case.error(("expect", section, policy), message)
     if expect.allow and expect.deny:
@@ -352,7 +354,7 @@ def refuse_contradictions(case: Case, expect: Expect, known: Collection[str]) ->
 
 
 def _refuse_empty(case: Case, expect: Expect) -> None:
-    """Refuse expectations that every verdict meets: such a test shows nothing."""
+    """Refuse expectations that every verdict meets."""
     if expect == Expect(also="any"):
         raise case.error(
             ("expect", "also"), "the test accepts any finding: write what else is expected, `allow` at least"
@@ -366,7 +368,7 @@ def _refuse_empty(case: Case, expect: Expect) -> None:
 
 
 def suggestion(policy: str, known: Collection[str]) -> str:
-    """Say what to write instead of a policy that does not exist."""
+    """Return the fix for an unknown policy id."""
     near = near_misses(policy, known)
     return f"did you mean {near[0]}?" if near else "`gpugate policies` lists them"
 

@@ -40,48 +40,48 @@ _ID: Final = re.compile(r"[\w/-]+")
 
 @dataclass(frozen=True, slots=True)
 class ExpectComment:
-    """A comment: its line (from 1, in the file), its beginning and end in that (from 0), and what follows `expect:`."""
+    """A comment: its line (from 1, in the file), its beginning and end in the line (from 0), and the expected policies."""
 
     line: int
     start: int
     end: int
-    rest: str
+    expected: str
     alone: bool
 
     def policies(self, source: str, lines: Sequence[str]) -> tuple[str, ...]:
-        """Return the policies that find something on the line; none for `nothing`.
+        """Return the policies with a finding on the line; none for `nothing`.
 
         Args:
             source: the file, for people.
             lines: all lines of the file.
 
         Raises:
-            CaseFileError: it is no list of ids, or stands on a line on which no policy can find anything.
+            CaseFileError: it is not a list of ids, or is on a line on which no policy can have a finding.
         """
-        ids = [part.strip() for part in self.rest.split(",")]
+        ids = [part.strip() for part in self.expected.split(",")]
         if ids == [NOTHING]:
             return ()
         if NOTHING in ids or not all(map(_ID.fullmatch, ids)):
             raise CaseFileError(
-                self._place(source, lines),
+                self._locate(source, lines),
                 "`# expect:` takes ids of policies, separated by commas, or `nothing`, and nothing behind them: "
                 "write a reason on a line of its own",
             )
         if self.alone:
             raise CaseFileError(
-                self._place(source, lines),
+                self._locate(source, lines),
                 "stands alone on its line, where no policy finds anything: write it at the end of the line on which "
                 "something is found",
             )
         return tuple(ids)
 
-    def _place(self, source: str, lines: Sequence[str]) -> Place:
+    def _locate(self, source: str, lines: Sequence[str]) -> Place:
         around = excerpt(lines_of_template(lines), self.line, 1)
         return Place(source, self.line, self.start + 1, self.end + 1, around.lines, around.first_line)
 
 
 def is_marked(data: bytes) -> bool:
-    """Tell whether a file may hold such comments; texts in which they only seem to stand count too."""
+    """Tell whether a file may contain such comments; text in strings counts too."""
     codec = encoding(data)
     if codec == "utf-16":
         return _BEGINNING.search(data.decode(codec, "ignore")) is not None
@@ -89,39 +89,39 @@ def is_marked(data: bytes) -> bool:
 
 
 def expectations(document: Document) -> Iterator[ExpectComment]:
-    """Yield the comments of a document that say what is expected."""
+    """Yield the expectation comments of a document."""
     text = document.text
     if "expect:" not in text:
         return
     spans = _texts(text)
     start = 0
     for number, line in enumerate(text.splitlines(keepends=True), document.first_line):
-        for found in _BEGINNING.finditer(line):
-            if not _is_inside(spans, start + found.start()):
-                yield _comment(number, line, found)
+        for match in _BEGINNING.finditer(line):
+            if not _is_inside(spans, start + match.start()):
+                yield _comment(number, line, match)
                 break
         start += len(line)
 
 
 def outside(lines: Sequence[str], documents: Collection[Document]) -> Iterator[ExpectComment]:
-    """Yield the comments that are in no document, as those above the first `---` are."""
+    """Yield the comments that are in no document, such as those above the first `---`."""
     within: set[int] = set()
     for document in documents:
         within.update(range(document.first_line, document.first_line + len(document.text.splitlines())))
     for number, line in enumerate(lines, 1):
-        found = _BEGINNING.search(line) if number not in within else None
-        if found:
-            yield _comment(number, line, found)
+        match = _BEGINNING.search(line) if number not in within else None
+        if match:
+            yield _comment(number, line, match)
 
 
-def _comment(number: int, line: str, found: re.Match[str]) -> ExpectComment:
+def _comment(number: int, line: str, match: re.Match[str]) -> ExpectComment:
     written = line.rstrip()
-    alone = not line[: found.start()].strip()
-    return ExpectComment(number, found.start(), len(written), written[found.end() :].strip(), alone)
+    alone = not line[: match.start()].strip()
+    return ExpectComment(number, match.start(), len(written), written[match.end() :].strip(), alone)
 
 
 def _texts(text: str) -> list[tuple[int, int]]:
-    """The values in a document, in which a `#` begins no comment, in order; none where it holds no object."""
+    """Return the spans of the values in a document, in which a `#` begins no comment; none if it has no object."""
     try:
         root = parse(text)
     except EditError:
@@ -141,7 +141,7 @@ _ROLE: Final = re.compile(r"#\s*(?P<role>complete context|context|old)\s*$")
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A policy that finds something on a line (from 1) of the file."""
+    """A policy that has a finding on a line (from 1) of the file."""
 
     line: int
     policy: str
@@ -152,13 +152,13 @@ class Annotated:
     """A file of manifests with expectations.
 
     Attributes:
-        title: the comment on the first line: what the file shows.
-        manifests: what is judged, one after the other.
+        title: the comment on the first line.
+        manifests: the objects to evaluate, in order.
         old: objects before an UPDATE.
         context: other objects that exist.
         complete: whether no others exist.
-        config: the configuration to judge with; None where the file holds none.
-        expected: what policies find, and where.
+        config: the configuration; None if the file has none.
+        expected: the expected findings.
     """
 
     title: str
@@ -170,7 +170,7 @@ class Annotated:
     expected: frozenset[Expected]
 
     def request(self, manifest: Manifest) -> Request:
-        """Return the request to judge: a CREATE, or an UPDATE where the object before it is in the file."""
+        """Return the request to evaluate: a CREATE, or an UPDATE if the object before it is in the file."""
         fitting = [old for old in self.old if _name(old) == _name(manifest)]
         if not fitting:
             return manifest.request
@@ -181,8 +181,8 @@ def read_annotated(source: str, text: str) -> Annotated:
     """Read a file of manifests with expectations.
 
     Raises:
-        CaseFileError: it holds no object to judge, a document that cannot be read, a configuration that is refused, a
-            comment on what is expected that is none, or an object before an UPDATE that is none of those to judge.
+        CaseFileError: it has no object to evaluate, a document that cannot be read, an invalid configuration, an
+            invalid expectation, or an object before an UPDATE of no object to evaluate.
     """
     config: PolicyConfig | None = None
     by_role: dict[str, list[Manifest]] = {"": [], "context": [], "complete context": [], "old": []}
@@ -196,12 +196,12 @@ def read_annotated(source: str, text: str) -> Annotated:
         if isinstance(document.value, dict) and document.value.get("kind") == KIND:
             config = _config(document)
             continue
-        for found in objects(document):
-            if isinstance(found, Problem):
-                raise unreadable(found)
-            if not isinstance(found, Manifest):
-                raise CaseFileError(Place(source, found.line, 1), "not an object for the API server: remove it")
-            by_role[role_of(document)].append(found)
+        for part in objects(document):
+            if isinstance(part, Problem):
+                raise unreadable(part)
+            if not isinstance(part, Manifest):
+                raise CaseFileError(Place(source, part.line, 1), "not an object for the API server: remove it")
+            by_role[role_of(document)].append(part)
     if not by_role[""]:
         raise CaseFileError(
             Place(source), "no object to evaluate: the last document is evaluated, and needs no comment"
@@ -219,7 +219,7 @@ def read_annotated(source: str, text: str) -> Annotated:
 
 
 def role_of(document: Document) -> str:
-    """Return the role that a comment above the first key gives a document; empty when none does."""
+    """Return the role that a comment above the first key gives a document; empty if there is none."""
     for line in document.text.splitlines():
         if line.strip() and not line.startswith(("---", "#")):
             break
@@ -229,13 +229,13 @@ def role_of(document: Document) -> str:
     return ""
 
 
-def _refuse_other_objects(before: Sequence[Manifest], judged: Sequence[Manifest]) -> None:
-    names = {_name(each) for each in judged}
+def _refuse_other_objects(before: Sequence[Manifest], evaluated: Sequence[Manifest]) -> None:
+    names = {_name(manifest) for manifest in evaluated}
     for old in before:
         if _name(old) not in names:
             message = f"{old.request.kind.kind} {old.request.shown_name} is before an UPDATE of no object in this file"
-            place = DocumentPlaces(old.document).find(old.prefix)
-            raise CaseFileError(place, f"{message}: an UPDATE changes neither kind nor namespace nor name")
+            location = DocumentPlaces(old.document).find(old.prefix)
+            raise CaseFileError(location, f"{message}: an UPDATE changes neither kind nor namespace nor name")
 
 
 def _name(manifest: Manifest) -> tuple[str, str, str]:

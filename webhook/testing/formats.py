@@ -35,11 +35,11 @@ def write_json(report: TestReport, seconds: float = 0.0) -> str:
                 "name": case.name,
                 "result": case.ending.value,
                 "seconds": round(case.seconds, 4),
-                "failures": [_failure(each) for each in case.failures],
+                "failures": [_failure(failure) for failure in case.failures],
             }
             for case in report.cases
         ],
-        "unreadable": [_failure(each) for each in report.broken],
+        "unreadable": [_failure(mistake) for mistake in report.broken],
         "not_chosen": report.deselected,
     }
     coverage = report.coverage
@@ -55,12 +55,12 @@ def write_json(report: TestReport, seconds: float = 0.0) -> str:
 
 
 def _failure(failure: Failure) -> dict[str, Any]:
-    place = failure.place
+    location = failure.location
     return {
         "message": failure.message,
-        "file": place.file,
-        "line": place.line,
-        "column": place.column,
+        "file": location.file,
+        "line": location.line,
+        "column": location.column,
         "details": failure.details,
     }
 
@@ -80,8 +80,8 @@ def write_junit(report: TestReport, seconds: float = 0.0) -> str:
     if report.broken:
         suite = ET.SubElement(root, "testsuite", name="unreadable", time="0")
         for mistake in report.broken:
-            element = ET.SubElement(suite, "testcase", name=plain(mistake.place.file), classname="gpugate", time="0")
-            _tell(element, "error", (mistake,))
+            element = ET.SubElement(suite, "testcase", name=plain(mistake.location.file), classname="gpugate", time="0")
+            _add_result(element, "error", (mistake,))
     return finished(root)
 
 
@@ -89,12 +89,12 @@ def _case(suite: ET.Element, case: TestedCase) -> None:
     attributes = {"name": plain(case.name), "classname": plain(case.file), "time": f"{case.seconds:.3f}"}
     element = ET.SubElement(suite, "testcase", {**attributes, "file": plain(case.file), "line": str(case.line)})
     if case.ending in _TAGS:
-        _tell(element, _TAGS[case.ending], case.failures)
+        _add_result(element, _TAGS[case.ending], case.failures)
 
 
-def _tell(element: ET.Element, tag: str, failures: tuple[Failure, ...]) -> None:
-    found = ET.SubElement(element, tag, message=plain(failures[0].message), type=tag)
-    found.text = "\n\n".join("\n".join(failure.lines()) for failure in failures)
+def _add_result(element: ET.Element, tag: str, failures: tuple[Failure, ...]) -> None:
+    child = ET.SubElement(element, tag, message=plain(failures[0].message), type=tag)
+    child.text = "\n\n".join("\n".join(failure.lines()) for failure in failures)
 
 
 _WIDTH: Final = 60
@@ -138,16 +138,16 @@ def _listed(cases: Sequence[TestedCase], marks: dict[Ending, str], paint: Paint)
     """Each test of a case file in a line; of files with expectations only those that did not pass."""
     for (heading, inline), group in groupby(cases, key=_group):
         yield plain(heading)
-        found = list(group)
+        members = list(group)
         if not inline:
-            yield from (_line(case, marks, paint) for case in found)
+            yield from (_line(case, marks, paint) for case in members)
             continue
-        passed = [case for case in found if case.ending is Ending.PASSED]
+        passed = [case for case in members if case.ending is Ending.PASSED]
         if passed:
             manifests = _counted(sum(case.manifests for case in passed), "manifest")
             expectations = _counted(sum(case.expectations for case in passed), "expectation")
             yield f"  {paint(marks[Ending.PASSED], GREEN)} {manifests}, {expectations}"
-        yield from (_line(case, marks, paint) for case in found if case.ending is not Ending.PASSED)
+        yield from (_line(case, marks, paint) for case in members if case.ending is not Ending.PASSED)
 
 
 def _group(case: TestedCase) -> tuple[str, bool]:
@@ -192,14 +192,14 @@ def _coverage(coverage: PolicyCoverage, wanted: float) -> Iterator[str]:
     enough = "" if coverage.percent >= wanted else f", and {wanted:g} % is asked for"
     share = f"{len(coverage.covered)}/{len(coverage.bound)} ({coverage.percent:.0f} %)"
     yield f"policy coverage {share}{enough}"
-    for what, policies in (("failing", coverage.without_failing), ("passing", coverage.without_passing)):
+    for kind, policies in (("failing", coverage.without_failing), ("passing", coverage.without_passing)):
         if policies:
-            yield f"no {what} test for {_joined(policies)}"
+            yield f"no {kind} test for {_joined(policies)}"
 
 
 def _joined(policies: Iterable[str]) -> str:
     return ", ".join(policies)
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

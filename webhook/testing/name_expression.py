@@ -20,35 +20,35 @@ class ExpressionError(GpugateError):
     """The expression cannot be read; the text says where."""
 
 
-def name_expression(text: str) -> Matches:
-    """Return what tells whether a name fits; a text fits a name that contains it, whatever the case of its letters.
+def name_expression(expression: str) -> Matches:
+    """Return a predicate of names; a text matches a name that contains it, regardless of case.
 
-    Words that follow each other are one text, so that a test's name can be written as it is. A text in quotes may
-    hold parentheses and the words `and`, `or` and `not`.
+    Consecutive words are one text, so that a test's name can be written as it is. A text in quotes may contain
+    parentheses and the words `and`, `or` and `not`.
 
     Raises:
         ExpressionError: the expression is empty, or not well-formed.
     """
-    reader = _Reader(text)
-    found = reader.either()
+    reader = _Reader(expression)
+    matches = reader.either()
     reader.end()
-    return found
+    return matches
 
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        self._text = text
+        self._expression = text
         self._tokens: list[tuple[str, str]] = []
         at = 0
         text = text.rstrip()
         while at < len(text):
-            found = _TOKEN.match(text, at)
-            if found is None:
+            match = _TOKEN.match(text, at)
+            if match is None:
                 raise ExpressionError(f"-k {text}: a quote is not closed")
-            kind = found.lastgroup or ""
-            word = found[kind]
+            kind = match.lastgroup or ""
+            word = match[kind]
             self._tokens.append(("text" if kind == "quoted" else word, word.strip("\"'").lower()))
-            at = found.end()
+            at = match.end()
         if len(self._tokens) > _MOST_TOKENS:
             raise ExpressionError(f"-k: more than {_MOST_TOKENS} words")
         self._at = 0
@@ -58,55 +58,57 @@ class _Reader:
         return self._tokens[self._at][0] if self._at < len(self._tokens) else ""
 
     def either(self) -> Matches:
-        found = self._both()
+        matches = self._both()
         while self._next == "or":
             self._at += 1
-            found = _either(found, self._both())
-        return found
+            matches = _either(matches, self._both())
+        return matches
 
     def _both(self) -> Matches:
-        found = self._one()
+        matches = self._term()
         while self._next == "and":
             self._at += 1
-            found = _both(found, self._one())
-        return found
+            matches = _both(matches, self._term())
+        return matches
 
-    def _one(self) -> Matches:
+    def _term(self) -> Matches:
         if self._next == "not":
             self._at += 1
-            return _not(self._one())
+            return _not(self._term())
         if self._next == "(":
             self._at += 1
-            found = self.either()
+            matches = self.either()
             if self._next != ")":
-                raise ExpressionError(f"-k {self._text}: a parenthesis is not closed")
+                raise ExpressionError(f"-k {self._expression}: a parenthesis is not closed")
             self._at += 1
-            return found
+            return matches
         words: list[str] = []
         while self._next not in {"", "and", "or", "not", "(", ")"}:
             words.append(self._tokens[self._at][1])
             self._at += 1
         if not words:
             wrong = f"`{self._next}` stands where a text belongs" if self._next else "a text is missing at the end"
-            raise ExpressionError(f"-k {self._text}: {wrong}; put a name with `and`, `or`, `not` or ( ) in quotes")
+            raise ExpressionError(
+                f"-k {self._expression}: {wrong}; put a name with `and`, `or`, `not` or ( ) in quotes"
+            )
         return _contains(" ".join(words))
 
     def end(self) -> None:
         if self._next:
-            raise ExpressionError(f"-k {self._text}: `{self._next}` is not expected; join texts by `and` or `or`")
+            raise ExpressionError(f"-k {self._expression}: `{self._next}` is not expected; join texts by `and` or `or`")
 
 
 def _contains(text: str) -> Matches:
     return lambda name: text in name.lower()
 
 
-def _either(one: Matches, other: Matches) -> Matches:
-    return lambda name: one(name) or other(name)
+def _either(left: Matches, right: Matches) -> Matches:
+    return lambda name: left(name) or right(name)
 
 
-def _both(one: Matches, other: Matches) -> Matches:
-    return lambda name: one(name) and other(name)
+def _both(left: Matches, right: Matches) -> Matches:
+    return lambda name: left(name) and right(name)
 
 
-def _not(one: Matches) -> Matches:
-    return lambda name: not one(name)
+def _not(operand: Matches) -> Matches:
+    return lambda name: not operand(name)

@@ -1,7 +1,7 @@
-"""Tests that a bad example becomes the fixed one beside it: `bad-x.yaml` and `fixed-x.yaml`.
+"""Compare fixed examples with the denied ones beside them: `fixed-x.yaml` and `bad-x.yaml`.
 
-What admission changes is changed, and the fixes are made that the policy computes for which the folder is named
-(`pods/examples/some_policy`), or those of every policy that the bad one expects. The fixed file holds what comes of it.
+The denied example is mutated as in admission, and fixed by the policy for which the folder is named
+(`pods/examples/some_policy`), or by every policy that the example expects. The fixed file contains the result.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def bad_file(fixed: str) -> str:
 
 
 def is_pair(fixed: str) -> bool:
-    """Tell whether a file is what a bad example becomes: by its name, and because there are bad examples beside it."""
+    """Tell whether a file is a fixed example: by its name, and because there are denied examples beside it."""
     path = Path(fixed)
     return path.name.startswith(FIXED) and any(path.parent.glob(f"{BAD}*"))
 
@@ -73,33 +73,33 @@ def named_policies(fixed: str, bad: Annotated) -> set[str]:
     parts = Path(fixed).resolve().parts
     own = f"{parts[-4]}/{parts[-2].replace('_', '-')}" if len(parts) >= 4 else ""
     known = {policy.id for policy in CATALOG}
-    return {own} if own in known else {each.policy for each in bad.expected}
+    return {own} if own in known else {expectation.policy for expectation in bad.expected}
 
 
 def becomes(bad: Prepared, policies: Collection[str], fixed: Annotated) -> Iterator[Failure]:
-    """Yield how what a bad example becomes differs from the fixed one."""
-    place = DocumentPlaces(fixed.manifests[0].document).find(())
+    """Yield the differences between the fixed example and the result of fixing the denied one."""
+    location = DocumentPlaces(fixed.manifests[0].document).find(())
     try:
-        made = fixed_objects(bad.judge(), policies)
+        results = fixed_objects(bad.evaluate(), policies)
     except PatchError as error:
-        yield Failure(f"the fixes of the bad example exclude each other: {error}", place)
+        yield Failure(f"the fixes of the bad example exclude each other: {error}", location)
         return
-    got = [_defaulted(obj) for obj in made]
+    got = [_defaulted(obj) for obj in results]
     wanted = [_defaulted(manifest.request.object) for manifest in fixed.manifests]
     if not same(list(wanted), list(got)):
         details = differing(_lines(wanted), _lines(got))
-        yield Failure("the bad example becomes something else", place, tuple(details))
+        yield Failure("the bad example becomes something else", location, tuple(details))
 
 
 def fixed_objects(verdict: Verdict, policies: Collection[str]) -> list[dict[str, Json]]:
-    """Return what an object becomes by its mutations and by the fixes of some policies.
+    """Return an object after its mutations and the fixes of some policies.
 
     Raises:
         PatchError: the fixes do not fit together.
     """
     obj = verdict.object or {}
-    for _, made in verdict.template_patches:
-        obj = apply_all(obj, (made.patch,))
+    for _, mutation in verdict.template_patches:
+        obj = apply_all(obj, (mutation.patch,))
     for finding in verdict.findings:
         if finding.policy not in policies:
             continue

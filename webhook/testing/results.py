@@ -1,4 +1,4 @@
-"""What reports on policy tests show: each test with what was expected and did not come, or came and was not expected."""
+"""The results of policy tests in the form of reports: each test with its differences from the expectations."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Failure:
     """One difference between expectation and verdict; `details` are further lines, such as both of them."""
 
     message: str
-    place: Place
+    location: Place
     details: tuple[str, ...] = ()
 
     def lines(self, paint: Paint | None = None) -> Iterator[str]:
-        """Yield the failure as people read it: sentence, place, frame, details."""
+        """Yield the lines of the failure: sentence, location, frame, details."""
         paint = paint or Paint()
         yield plain(self.message)
-        left = text.frame_margin(self.place)
-        yield f"{left}--> {plain(text.where(self.place))}"
-        yield from text.frame(self.place, RED, paint)
+        left = text.frame_margin(self.location)
+        yield f"{left}--> {plain(text.where(self.location))}"
+        yield from text.frame(self.location, RED, paint)
         yield from (f"{left} {plain(line)}" for line in self.details)
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Ending(Enum):
     PASSED = "passed"
     FAILED = "failed"
     BROKEN = "broken"
-    """It could not be run: the test itself is wrong, or something that it names."""
+    """It could not be run: the test itself or a file that it names is invalid."""
     UPDATED = "updated"
     """It failed, and its expectations were rewritten."""
 
@@ -51,8 +51,8 @@ class Ending(Enum):
 class TestedCase:
     """A test that was run.
 
-    `manifests` and `expectations` count what a file with inline expectations holds; both are 0 for a test of a case
-    file. `seconds` is how long it took.
+    `manifests` and `expectations` count those of a file with inline expectations; both are 0 for a test of a case file.
+    `seconds` is its duration.
     """
 
     file: str
@@ -69,28 +69,28 @@ class TestedCase:
 
 @dataclass(frozen=True, slots=True)
 class PolicyCoverage:
-    """Which policies were in force, and which of them a test that passed exercised with a finding, and without one.
+    """The policies in force, and those that passing tests exercised with a finding (`failing`) and without (`passed`).
 
-    A policy that changes objects is exercised by a test in which it does, and by one in which it does not.
+    A patch counts as a finding of a mutating policy.
     """
 
     bound: tuple[str, ...]
-    found: frozenset[str]
+    failing: frozenset[str]
     passed: frozenset[str]
 
     @property
     def covered(self) -> tuple[str, ...]:
         """The policies that were exercised both ways."""
-        return tuple(policy for policy in self.bound if policy in self.found and policy in self.passed)
+        return tuple(policy for policy in self.bound if policy in self.failing and policy in self.passed)
 
     @property
     def without_failing(self) -> tuple[str, ...]:
-        """The policies that found nothing in any test."""
-        return tuple(policy for policy in self.bound if policy not in self.found)
+        """The policies without a finding in any test."""
+        return tuple(policy for policy in self.bound if policy not in self.failing)
 
     @property
     def without_passing(self) -> tuple[str, ...]:
-        """The policies that no test shows to let anything pass."""
+        """The policies without a test in which they have no finding."""
         return tuple(policy for policy in self.bound if policy not in self.passed)
 
     @property
@@ -105,10 +105,10 @@ class TestReport:
 
     Attributes:
         cases: the tests, in the order of the files.
-        broken: what could not be read, so that its tests are unknown.
-        deselected: how many tests were left out by their names.
-        coverage: which policies were exercised.
-        wanted: the least coverage in percent; None where it was not asked for.
+        broken: the files that could not be read, so that their tests are unknown.
+        deselected: the number of tests that were excluded by name.
+        coverage: the exercised policies.
+        wanted: the minimum coverage in percent; None if it was not requested.
         remarks: sentences about the run.
         exit_code: of the command.
     """
@@ -124,5 +124,5 @@ class TestReport:
     __test__ = False
 
     def count(self, ending: Ending) -> int:
-        """Return how many tests ended so."""
+        """Return the number of tests with an ending."""
         return sum(case.ending is ending for case in self.cases)

@@ -15,7 +15,7 @@ from gpugate.webhook.testing.cases import Case, CaseFileError, InlineCase
 from gpugate.webhook.testing.comparing import (
     SAID,
     CaseResult,
-    Judged,
+    Evaluated,
     Observed,
     ObservedPlaces,
     broken,
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 
 def run_inline(case: InlineCase, setup: Setup | None = None) -> CaseResult:
-    """Judge the manifests in a file and compare what is found with what its comments say.
+    """Evaluate the manifests in a file and compare the findings with its comments.
 
-    A `fixed-` file is also what the `bad-` file beside it becomes.
+    A `fixed-` file is also compared with the result of fixing the `bad-` file beside it.
 
     Raises:
         CaseFileError: the file cannot be read, or a comment names a policy that does not exist.
@@ -50,13 +50,13 @@ def run_inline(case: InlineCase, setup: Setup | None = None) -> CaseResult:
     setup = setup or Setup()
     read = read_annotated(case.file, case.text)
     _refuse_unknown(case, read)
-    judged = [Judged(ready, ready.judge()) for ready in _prepared(case, read, setup)]
-    failures = list(_compared(case, read, judged))
+    evaluated = [Evaluated(ready, ready.evaluate()) for ready in _prepared(case, read, setup)]
+    failures = list(_compared(case, read, evaluated))
     if is_pair(case.file):
         bad = read_bad(case.file)
         (*_, ready) = _prepared(InlineCase(bad_file(case.file), "", ""), bad, setup)
         failures += becomes(ready, named_policies(case.file, bad), read)
-    return CaseResult(case, tuple(failures), tuple(judged), time.perf_counter() - started, len(read.expected))
+    return CaseResult(case, tuple(failures), tuple(evaluated), time.perf_counter() - started, len(read.expected))
 
 
 def _refuse_unknown(case: InlineCase, read: Annotated) -> None:
@@ -68,7 +68,7 @@ def _refuse_unknown(case: InlineCase, read: Annotated) -> None:
 
 
 def comment_place(case: InlineCase, expected: Expected) -> Place:
-    """Return where a file says what is expected."""
+    """Return the location of an expectation in a file."""
     lines = case.text.splitlines()
     line = lines[expected.line - 1]
     column = line.rfind(expected.policy)
@@ -88,27 +88,27 @@ def _prepared(case: InlineCase, read: Annotated, setup: Setup) -> Iterator[Prepa
         yield Prepared(manifest, with_defaults(read.request(manifest)), facts, ruleset, setup.today)
 
 
-def _compared(case: InlineCase, read: Annotated, judged: Sequence[Judged]) -> Iterator[Failure]:
-    seen: list[Observed] = []
-    for evaluated in judged:
-        places = ObservedPlaces(evaluated.ready.manifest)
-        yield from broken(evaluated.verdict, places)
-        yield from malformed(evaluated.verdict, places)
-        seen += observed(evaluated.verdict, places)
-    got = {Expected(finding.place.line, finding.policy) for finding in seen}
+def _compared(case: InlineCase, read: Annotated, evaluated: Sequence[Evaluated]) -> Iterator[Failure]:
+    observations: list[Observed] = []
+    for part in evaluated:
+        places = ObservedPlaces(part.ready.manifest)
+        yield from broken(part.verdict, places)
+        yield from malformed(part.verdict, places)
+        observations += observed(part.verdict, places)
+    got = {Expected(finding.location.line, finding.policy) for finding in observations}
     for missing in sorted(read.expected - got, key=lambda expectation: expectation.line):
-        lines = dict.fromkeys(finding.place.line for finding in seen if finding.policy == missing.policy)
+        lines = dict.fromkeys(finding.location.line for finding in observations if finding.policy == missing.policy)
         why = [f"it finds something on line {line}" for line in lines]
-        why = why or [why_not(missing.policy, judged[-1], seen)]
+        why = why or [why_not(missing.policy, evaluated[-1], observations)]
         yield Failure(f"{missing.policy} finds nothing on this line", comment_place(case, missing), tuple(why))
     already: set[Expected] = set()
-    for finding in seen:
-        here = Expected(finding.place.line, finding.policy)
+    for finding in observations:
+        here = Expected(finding.location.line, finding.policy)
         if here not in read.expected and here not in already:
             already.add(here)
             at = f"{finding.path}: " if finding.path else ""
             message = f"{finding.policy} {SAID[finding.effect]}, which is not expected"
-            yield Failure(message, finding.place, (f"{at}{finding.message}",))
+            yield Failure(message, finding.location, (f"{at}{finding.message}",))
 
 
 def run_case(case: Case, setup: Setup | None = None) -> CaseResult:
@@ -116,10 +116,10 @@ def run_case(case: Case, setup: Setup | None = None) -> CaseResult:
 
     Args:
         case: the test.
-        setup: what the tests of a run share; give the same one to all of them, for speed.
+        setup: the configuration and files that the tests of a run share; use one for all of them, for speed.
 
     Raises:
-        CaseFileError: the test is wrong, or something that it names is missing or cannot be read.
+        CaseFileError: the test is invalid, or a file or object that it names is missing or cannot be read.
     """
     started = time.perf_counter()
     setup = setup or Setup()
@@ -128,38 +128,38 @@ def run_case(case: Case, setup: Setup | None = None) -> CaseResult:
         raise definition
     refuse_contradictions(case, definition.expect, {policy.id for policy in CATALOG})
     ready = prepared(case, definition, setup)
-    judged = Judged(ready, ready.judge())
-    failures = tuple(compare(case, definition, judged, setup))
-    return CaseResult(case, failures, (judged,), time.perf_counter() - started)
+    evaluated = Evaluated(ready, ready.evaluate())
+    failures = tuple(compare(case, definition, evaluated, setup))
+    return CaseResult(case, failures, (evaluated,), time.perf_counter() - started)
 
 
 class Tally:
-    """What the tests of a run exercise; only tests that pass count, because one that fails shows nothing."""
+    """The policies that the tests of a run exercise; only tests that pass count."""
 
     def __init__(self, ruleset: Ruleset) -> None:
-        """Start with the policies that are in force where a test says nothing else."""
+        """Start with the policies of the default configuration of tests."""
         self._bound = {rule.policy.id for rule in ruleset.rules}
-        self._found: set[str] = set()
+        self._failing: set[str] = set()
         self._passed: set[str] = set()
 
     def add(self, result: CaseResult) -> None:
-        """Take in a test that was run."""
+        """Add a test that was run."""
         self._bound |= {rule.policy.id for rule in result.ruleset.rules}
         if not result.passed:
             return
         named = _named(result)
-        for judged in result.judged:
-            for outcome in judged.verdict.outcomes:
+        for evaluated in result.evaluated:
+            for outcome in evaluated.verdict.outcomes:
                 if _finds(outcome):
                     if named is None or outcome.policy in named:
-                        self._found.add(outcome.policy)
+                        self._failing.add(outcome.policy)
                 elif named is None and not outcome.skipped and not outcome.error:
                     self._passed.add(outcome.policy)
 
     def coverage(self) -> PolicyCoverage:
-        """Return what was exercised, policies in the order of the catalogue."""
+        """Return the exercised policies in the order of the catalog."""
         bound = tuple(policy.id for policy in CATALOG if policy.id in self._bound)
-        return PolicyCoverage(bound, frozenset(self._found), frozenset(self._passed))
+        return PolicyCoverage(bound, frozenset(self._failing), frozenset(self._passed))
 
 
 def _finds(outcome: Outcome) -> bool:
@@ -167,7 +167,7 @@ def _finds(outcome: Outcome) -> bool:
 
 
 def _named(result: CaseResult) -> set[str] | None:
-    """The policies of which a test says something; None when it says something of every one, as most do."""
+    """Return the policies for which a test has an expectation; None if it has one for every policy, as most do."""
     definition = result.case.definition if isinstance(result.case, Case) else None
     if definition is None or isinstance(definition, CaseFileError) or definition.expect.also is None:
         return None
@@ -177,7 +177,7 @@ def _named(result: CaseResult) -> set[str] | None:
 
 @dataclass(slots=True)
 class Run:
-    """What came of the tests that were run, in their order: a result, or why there is none."""
+    """The results of the tests that were run, in their order, or the reason why there is none."""
 
     results: list[tuple[Case | InlineCase, CaseResult | CaseFileError]] = field(default_factory=list)
     coverage: PolicyCoverage | None = None
@@ -203,7 +203,7 @@ def run_tests(cases: Iterable[Case | InlineCase], setup: Setup, *, stop: bool = 
 
 
 def run_one(case: Case | InlineCase, setup: Setup) -> CaseResult | CaseFileError:
-    """Run a test; return why it cannot be run where it cannot."""
+    """Run a test; return the error if it cannot be run."""
     try:
         return run_case(case, setup) if isinstance(case, Case) else run_inline(case, setup)
     except CaseFileError as error:
@@ -211,16 +211,16 @@ def run_one(case: Case | InlineCase, setup: Setup) -> CaseResult | CaseFileError
 
 
 def reported(case: Case | InlineCase, result: CaseResult | CaseFileError, *, updated: bool = False) -> TestedCase:
-    """Return a test as reports show it; `updated` when its expectations were rewritten."""
+    """Return a test in the form of reports; `updated` if its expectations were rewritten."""
     if isinstance(result, CaseFileError):
         return TestedCase(case.file, case.line, case.name, Ending.BROKEN, (mistake(result),))
     ending = Ending.UPDATED if updated else Ending.PASSED if result.passed else Ending.FAILED
-    manifests = len(result.judged) if isinstance(case, InlineCase) else 0
+    manifests = len(result.evaluated) if isinstance(case, InlineCase) else 0
     return TestedCase(
         case.file, case.line, case.name, ending, result.failures, result.seconds, manifests, result.expectations
     )
 
 
 def mistake(error: CaseFileError) -> Failure:
-    """Return what keeps a test from being run as reports show it."""
-    return Failure(error.message, error.place)
+    """Return the error of a test that cannot be run, in the form of reports."""
+    return Failure(error.message, error.location)

@@ -80,21 +80,21 @@ class ObjectFiles:
 _MOST_BASES: Final = 8  # a base may itself have a base
 
 
-class GivenObjects:
-    """Reads what one test gives; objects that name no namespace are in `namespace`."""
+class WrittenObjects:
+    """Reads the objects that one test contains or names; objects without a namespace are in `namespace`."""
 
     def __init__(self, case: Case, files: ObjectFiles, namespace: str) -> None:
         self._case = case
         self._files = files
         self._namespace = namespace
 
-    def one(self, at: FieldPath, given: Given) -> Manifest:
-        """Return the one object that is given at a field of the test.
+    def read_one(self, at: FieldPath, written: Given) -> Manifest:
+        """Return the one object at a field of the test.
 
         Raises:
-            CaseFileError: it is missing, is none, or is several.
+            CaseFileError: it is missing, is not an object, or is several objects.
         """
-        return self._only(at, self.all(at, given))
+        return self._only(at, self.read_all(at, written))
 
     def _only(self, at: FieldPath, manifests: Sequence[Manifest]) -> Manifest:
         if len(manifests) > 1:
@@ -108,29 +108,29 @@ class GivenObjects:
             raise self._case.error(at, message)
         return manifests[0]
 
-    def all(self, at: FieldPath, given: Given, depth: int = 0) -> Sequence[Manifest]:
-        """Return every object that is given at a field of the test; one at least.
+    def read_all(self, at: FieldPath, written: Given, depth: int = 0) -> Sequence[Manifest]:
+        """Return the objects at a field of the test; one at least.
 
         Raises:
             CaseFileError: it is missing or cannot be read.
         """
         if depth > _MOST_BASES:
             raise self._case.error(at, f"more than {_MOST_BASES} bases in each other: write the object out")
-        if isinstance(given, str):
-            return self._files.objects(self._case, at, given, self._namespace)
-        if "apiVersion" in given or not given.keys() & {"file", "base", "patch"}:
-            return self._inline(at, given)
+        if isinstance(written, str):
+            return self._files.objects(self._case, at, written, self._namespace)
+        if "apiVersion" in written or not written.keys() & {"file", "base", "patch"}:
+            return self._inline(at, written)
         try:
-            if "file" in given:
-                return self._chosen(at, parse(given, FromFile, at))
-            return [self._merged(at, parse(given, Merged, at), depth)]
+            if "file" in written:
+                return self._chosen(at, parse(written, FromFile, at))
+            return [self._merged(at, parse(written, Merged, at), depth)]
         except ConfigError as error:
             raise self._case.error(error.path, error.message) from None
 
-    def _inline(self, at: FieldPath, given: dict[str, Json]) -> list[Manifest]:
+    def _inline(self, at: FieldPath, written: dict[str, Json]) -> list[Manifest]:
         source = self._case.source.document
         manifests: list[Manifest] = []
-        for part in objects(replace(source, value=given), namespace=self._namespace):
+        for part in objects(replace(source, value=written), namespace=self._namespace):
             if isinstance(part, Problem):
                 raise self._case.error(at, f"{part.message}: {part.remedy}")
             if isinstance(part, Manifest):
@@ -155,9 +155,9 @@ class GivenObjects:
             raise self._case.error(at, f"no object of {wanted.file} fits; it holds {names}")
         return chosen
 
-    def _merged(self, at: FieldPath, given: Merged, depth: int) -> Manifest:
-        base = self._only((*at, "base"), self.all((*at, "base"), given.base, depth + 1))
-        value = merged(base.request.object, given.patch)
+    def _merged(self, at: FieldPath, written: Merged, depth: int) -> Manifest:
+        base = self._only((*at, "base"), self.read_all((*at, "base"), written.base, depth + 1))
+        value = merged(base.request.object, written.patch)
         (changed,) = self._inline((*at, "patch"), value if isinstance(value, dict) else {})
         return Manifest(base.document, base.prefix, changed.request)
 
@@ -204,7 +204,7 @@ class Setup:
         return self._bound[key]
 
     def of(self, case: Case, definition: Definition) -> tuple[Ruleset, Needs]:
-        """Return the rules by which a test is judged, and what they look up.
+        """Return the rules that evaluate a test, and their needs.
 
         Raises:
             CaseFileError: the configuration that the test names is refused or cannot be read.
@@ -212,8 +212,10 @@ class Setup:
         config = self._config(case, definition)
         target = definition.target
         if target is not None:
-            given = {name: value for name, value in msgspec.structs.asdict(target).items() if value is not None}
-            versions = msgspec.structs.replace(config.target, **given)
+            target_versions = {
+                name: value for name, value in msgspec.structs.asdict(target).items() if value is not None
+            }
+            versions = msgspec.structs.replace(config.target, **target_versions)
             config = msgspec.structs.replace(config, target=versions)
         try:
             return self.bound(config)
@@ -239,14 +241,14 @@ class Setup:
             raise case.error(("policy_file",), str(error)) from None
 
     def _checked(self, config: PolicyConfig) -> PolicyConfig:
-        """Refuse a configuration that cannot be bound while its place in the file is at hand."""
+        """Refuse a configuration that cannot be bound, while its location in the file is known."""
         self.bound(config)
         return config
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """One object to judge, with everything that its verdict depends on."""
+    """One object to evaluate, with everything that its verdict depends on."""
 
     manifest: Manifest
     request: Request
@@ -254,10 +256,10 @@ class Prepared:
     ruleset: Ruleset
     today: dt.date
 
-    def judge(self) -> Verdict:
-        """Judge it as the webhook does: the mutations, then the validation of what they make of it.
+    def evaluate(self) -> Verdict:
+        """Evaluate it as the webhook does: the mutations, then the validation of the mutated object.
 
-        The schemas by which `gpugate check` judges objects, too, are not asked.
+        Schemas are not checked, unlike in `gpugate check`.
         """
         return evaluate(
             self.ruleset,
@@ -270,7 +272,7 @@ class Prepared:
 
 
 def facts_of(requests: Iterable[Request], needs: Needs, *, complete: bool) -> RunFacts:
-    """Return objects as facts, cut to what rules read of them, as the cluster's caches are."""
+    """Return objects as facts, reduced to the fields that rules read, as in the caches of the webhook."""
     projected = (needs.project(with_defaults(request)) for request in requests)
     return RunFacts((fact for fact in projected if fact is not None), complete=complete)
 
@@ -281,51 +283,51 @@ def prepared(case: Case, definition: Definition, setup: Setup) -> Prepared:
     Raises:
         CaseFileError: something that the test names is missing, cannot be read, or contradicts something else.
     """
-    asked = definition.request
+    settings = definition.request
     ruleset, needs = setup.of(case, definition)
-    given = GivenObjects(case, setup.files, asked.namespace or "default")
-    manifest = given.one(("object",), definition.object)
+    reader = WrittenObjects(case, setup.files, settings.namespace or "default")
+    manifest = reader.read_one(("object",), definition.object)
     request = manifest.request
-    if asked.namespace and request.namespace != asked.namespace:
+    if settings.namespace and request.namespace != settings.namespace:
         stands = f"in namespace {request.namespace}" if request.namespace else "in no namespace"
         raise case.error(("request", "namespace"), f"the object is {stands}: leave one of them")
     others = [
         manifest.request
         for index, entry in enumerate(definition.context)
-        for manifest in given.all(("context", index), entry)
+        for manifest in reader.read_all(("context", index), entry)
     ]
-    if asked.namespace_labels is not None:
+    if settings.namespace_labels is not None:
         if not request.namespace:
             raise case.error(("request", "namespace_labels"), f"a {request.kind.kind} is in no namespace")
-        own = _namespace(request.namespace, asked.namespace_labels)
+        own = _namespace(request.namespace, settings.namespace_labels)
         others = [other for other in others if (other.kind, other.name) != (own.kind, own.name)] + [own]
     return Prepared(
         manifest=manifest,
-        request=with_defaults(_request(case, asked, request, given)),
+        request=with_defaults(_request(case, settings, request, reader)),
         facts=facts_of((*others, request), needs, complete=bool(definition.complete_context)),
         ruleset=ruleset,
         today=definition.today or setup.today,
     )
 
 
-def _request(case: Case, asked: Asked, request: Request, given: GivenObjects) -> Request:
-    operation = Operation(asked.operation) if asked.operation else None
+def _request(case: Case, settings: Asked, request: Request, reader: WrittenObjects) -> Request:
+    operation = Operation(settings.operation) if settings.operation else None
     if operation is None:
-        operation = Operation.CREATE if asked.old is None else Operation.UPDATE
-    if (operation is Operation.UPDATE) is not (asked.old is not None):
+        operation = Operation.CREATE if settings.old is None else Operation.UPDATE
+    if (operation is Operation.UPDATE) is not (settings.old is not None):
         raise case.error(("request",), "an UPDATE needs `old`, the object before it, and only an UPDATE has it")
     sent = replace(
         request,
         operation=operation,
-        subresource=asked.subresource,
-        user=asked.user,
-        groups=asked.groups,
-        dry_run=asked.dry_run,
+        subresource=settings.subresource,
+        user=settings.user,
+        groups=settings.groups,
+        dry_run=settings.dry_run,
     )
     if operation is Operation.DELETE:
         return replace(sent, object=None, old_object=request.object)
-    if asked.old is not None:
-        old = given.one(("request", "old"), asked.old).request
+    if settings.old is not None:
+        old = reader.read_one(("request", "old"), settings.old).request
         if (old.kind, old.namespace, old.name) != (request.kind, request.namespace, request.name):
             message = (
                 f"{old.kind.kind} {old.shown_name} is another object than {request.kind.kind} {request.shown_name}"

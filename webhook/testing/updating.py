@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.field import Json
     from gpugate.webhook.testing.cases import Case
-    from gpugate.webhook.testing.comparing import CaseResult, Judged, Observed
+    from gpugate.webhook.testing.comparing import CaseResult, Evaluated, Observed
 
 
 def recommented(source: str, text: str, result: CaseResult) -> str:
     """Return the text with the comments that fit the verdicts.
 
-    The result has been read again: its objects are the same, and it expects what was found.
+    The new text is parsed again: its objects are the same, and its expectations are the findings.
 
     Raises:
-        EditError: no comment can stand on a line on which something is found.
+        EditError: a line with a finding cannot have a comment.
     """
     expected_comments = {
-        Expected(finding.place.line, finding.policy)
-        for judged in result.judged
-        for finding in observed(judged.verdict, ObservedPlaces(judged.ready.manifest))
+        Expected(finding.location.line, finding.policy)
+        for evaluated in result.evaluated
+        for finding in observed(evaluated.verdict, ObservedPlaces(evaluated.ready.manifest))
     }
     documents = [part for part in read_text(source, text) if isinstance(part, Document)]
     lines = text.splitlines(keepends=True)
@@ -50,7 +50,7 @@ def recommented(source: str, text: str, result: CaseResult) -> str:
         _append(lines, number, [p.id for p in CATALOG if Expected(number, p.id) in expected_comments])
     if not expected_comments:
         # Without a comment it would be no test any more.
-        _append(lines, result.judged[0].ready.manifest.document.first_line + _first(result), [NOTHING])
+        _append(lines, result.evaluated[0].ready.manifest.document.first_line + _first(result), [NOTHING])
     updated = "".join(lines)
     _refuse_another_meaning(source, documents, updated, expected_comments)
     return updated
@@ -66,8 +66,8 @@ def _ending(line: str) -> str:
 
 
 def _first(result: CaseResult) -> int:
-    """How many lines stand in the first object's document before its first key."""
-    lines = result.judged[0].ready.manifest.document.text.splitlines()
+    """Return the number of lines in the first object's document before its first key."""
+    lines = result.evaluated[0].ready.manifest.document.text.splitlines()
     return next((index for index, line in enumerate(lines) if line.strip() and not line.startswith(("---", "#"))), 0)
 
 
@@ -86,23 +86,23 @@ def _refuse_another_meaning(
 _Json = dict[str, Any]  # Any: the JSON edge
 
 
-def rewritten(written: _Json, expect: Expect, judged: Judged) -> _Json:
+def rewritten(written: _Json, expect: Expect, evaluated: Evaluated) -> _Json:
     """Return the `expect` section that fits a verdict.
 
     Args:
         written: the section as it is.
         expect: the same, read.
-        judged: the object and the verdict on it.
+        evaluated: the object and the verdict on it.
     """
-    verdict = judged.verdict
-    seen = list(observed(verdict, ObservedPlaces(judged.ready.manifest)))
+    verdict = evaluated.verdict
+    observations = list(observed(verdict, ObservedPlaces(evaluated.ready.manifest)))
     updated = dict(written)
     if "allow" in updated:
         updated["allow"] = verdict.allowed
     for effect in EFFECTS:
         by_patch = effect == "mutate" and ("patch" in updated or "fixed" in updated) and effect not in updated
         if not by_patch:
-            _put(updated, effect, _policies(getattr(expect, effect), effect, seen, others=expect.also is None))
+            _put(updated, effect, _policies(getattr(expect, effect), effect, observations, others=expect.also is None))
     _put(updated, "malformed", [render(wrong.path) for wrong in verdict.malformed])
     if "skip" in updated:
         updated["skip"] = [outcome.policy for outcome in verdict.outcomes if outcome.skipped]
@@ -110,16 +110,20 @@ def rewritten(written: _Json, expect: Expect, judged: Judged) -> _Json:
         updated["patch"] = [dict(operation) for operation in verdict.operations]
     if isinstance(updated.get("fixed"), dict) and "apiVersion" in updated["fixed"]:
         updated["fixed"] = verdict.object or {}
-    policies = {finding.policy for finding in seen}
+    policies = {finding.policy for finding in observations}
     if "at" in updated:
-        _put(updated, "at", {p: _places(updated["at"][p], expect, p, seen) for p in updated["at"] if p in policies})
+        _put(
+            updated,
+            "at",
+            {p: _places(updated["at"][p], expect, p, observations) for p in updated["at"] if p in policies},
+        )
     if "message" in updated:
         _put(
             updated,
             "message",
-            {p: _messages(updated["message"][p], p, seen) for p in updated["message"] if p in policies},
+            {p: _messages(updated["message"][p], p, observations) for p in updated["message"] if p in policies},
         )
-    # Nothing but `also: any` would pass whatever comes.
+    # `also: any` alone would accept every verdict.
     return updated if updated.keys() - {"also"} else {**updated, "allow": verdict.allowed}
 
 
@@ -130,15 +134,17 @@ def _put(expectation: _Json, key: str, value: list[str] | _Json) -> None:
         expectation.pop(key, None)
 
 
-def _policies(before: Sequence[str], effect: str, seen: Sequence[Observed], *, others: bool) -> list[str]:
-    now = dict.fromkeys(finding.policy for finding in seen if finding.effect == effect)
-    kept = [policy for policy in before if policy in now]
-    return [*kept, *(policy for policy in now if policy not in kept)] if others else kept
+def _policies(before: Sequence[str], effect: str, observations: Sequence[Observed], *, others: bool) -> list[str]:
+    now = dict.fromkeys(finding.policy for finding in observations if finding.effect == effect)
+    remaining = [policy for policy in before if policy in now]
+    return [*remaining, *(policy for policy in now if policy not in remaining)] if others else remaining
 
 
-def _places(written: Any, expect: Expect, policy: str, seen: Sequence[Observed]) -> Any:  # Any: as it is written
+def _places(
+    written: Any, expect: Expect, policy: str, observations: Sequence[Observed]
+) -> Any:  # Any: as it is written
     before = listed(expect.at[policy])
-    findings = [finding for finding in seen if finding.policy == policy]
+    findings = [finding for finding in observations if finding.policy == policy]
     if all(any(fits(where, finding) for where in before) for finding in findings) and all(
         any(fits(where, finding) for finding in findings) for where in before
     ):
@@ -147,15 +153,15 @@ def _places(written: Any, expect: Expect, policy: str, seen: Sequence[Observed])
     with_line = any(where.line is not None for where in before)
     locations: list[Any] = []
     for finding in findings:
-        where = Where(path=finding.path if with_path else None, line=finding.place.line if with_line else None)
-        shown = finding.path if where.line is None else msgspec.to_builtins(where)
-        if shown not in locations:
-            locations.append(shown)
+        where = Where(path=finding.path if with_path else None, line=finding.location.line if with_line else None)
+        entry = finding.path if where.line is None else msgspec.to_builtins(where)
+        if entry not in locations:
+            locations.append(entry)
     return locations[0] if len(locations) == 1 else locations
 
 
-def _messages(written: Any, policy: str, seen: Sequence[Observed]) -> Any:  # Any: as it is written
-    present = [finding.message for finding in seen if finding.policy == policy]
+def _messages(written: Any, policy: str, observations: Sequence[Observed]) -> Any:  # Any: as it is written
+    present = [finding.message for finding in observations if finding.policy == policy]
     texts = [
         text if any(text in message for message in present) else present[0]
         for text in (written if isinstance(written, list) else [written])
@@ -175,14 +181,14 @@ class UpdatedFile:
 
 @dataclass(slots=True)
 class Updates:
-    """The files that change, and a line on each test that is left to its author, with the reason."""
+    """The changed files, and a line with the reason for each test that the author must update."""
 
     files: dict[str, UpdatedFile] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
 
 
 def updates(failed: Iterable[CaseResult]) -> Updates:
-    """Rewrite what tests expect, so that they would pass."""
+    """Rewrite the expectations of tests so that they would pass."""
     changes = Updates()
     for result in failed:
         case = result.case
@@ -218,7 +224,7 @@ def _rewritten(case: Case, text: str, result: CaseResult) -> str:
     document = next((part for part in read_text(case.file, text) if isinstance(part, Document)), None)
     value: Any = document.value if document else None
     test = value["tests"][case.index]
-    expect = rewritten(test["expect"], case.definition.expect, result.judged[0])
+    expect = rewritten(test["expect"], case.definition.expect, result.evaluated[0])
     if expect == test["expect"]:
         raise EditError("what it expects of `fixed` stands in another file")
     tests = [*value["tests"][: case.index], {**test, "expect": expect}, *value["tests"][case.index + 1 :]]

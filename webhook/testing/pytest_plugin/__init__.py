@@ -1,1 +1,1 @@
-"""A plugin for pytest: case files and manifests as tests, and fixtures that judge objects as admission would."""
+"""A plugin for pytest: case files and manifests as tests, and fixtures that evaluate objects as admission would."""

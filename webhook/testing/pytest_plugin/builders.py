@@ -157,10 +157,10 @@ def _in(key: str, values: Sequence[str]) -> Object:
 def _patched(
     api_version: str, kind: str, metadata: Mapping[str, Any], spec: Object, patch: Mapping[str, Any] | None
 ) -> Object:
-    made: Object = {"apiVersion": api_version, "kind": kind, "metadata": dict(metadata), "spec": spec}
+    obj: Object = {"apiVersion": api_version, "kind": kind, "metadata": dict(metadata), "spec": spec}
     if patch is None:
-        return made
+        return obj
     from gpugate.webhook.testing.setup import merged  # noqa: PLC0415 -- few tests need it
 
-    found = merged(made, dict(patch))
-    return found if isinstance(found, dict) else made
+    patched = merged(obj, dict(patch))
+    return patched if isinstance(patched, dict) else obj

@@ -1,4 +1,4 @@
-"""What a Helm chart becomes, judged as `gpugate check` does."""
+"""Evaluates the objects of a Helm chart as `gpugate check` does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A chart with one values file, or with its own values, and what is set beside them."""
+    """A chart with one values file, or with its own values, and further settings."""
 
     chart: str
     values: str = ""
@@ -25,19 +25,19 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """What the test is called by."""
+        """The values file in the name of the test."""
         return self.values or "its own values"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class JudgedChart(Answer):
-    """What was found in all objects of a chart; `objects` counts them."""
+class EvaluatedChart(Answer):
+    """The findings in all objects of a chart; `objects` counts the objects."""
 
     objects: int
 
 
 def variants(marker: pytest.Mark) -> list[Variant]:
-    """Return what a marker asks for: one variant for each values file.
+    """Return one variant for each values file of a marker.
 
     Raises:
         pytest.UsageError: it names no chart, or has an argument that is none of its own.
@@ -48,16 +48,16 @@ def variants(marker: pytest.Mark) -> list[Variant]:
             'write @pytest.mark.gpugate_chart("charts/NAME", values=[FILE, ...], set=["key=value"])'
         )
     values, settings = _texts(marker.kwargs.get("values", ())), tuple(_texts(marker.kwargs.get("set", ())))
-    return [Variant(str(marker.args[0]), each, settings) for each in values or [""]]
+    return [Variant(str(marker.args[0]), values_file, settings) for values_file in values or [""]]
 
 
-def judged_chart(variant: Variant, directories: Sequence[Path], config: pytest.Config) -> JudgedChart:
-    """Render a chart and judge what it becomes; the chart is looked for in each of some directories.
+def evaluated_chart(variant: Variant, directories: Sequence[Path], config: pytest.Config) -> EvaluatedChart:
+    """Render a chart and evaluate its objects; the chart is searched in each of some directories.
 
     Raises:
         pytest.UsageError: there is no such chart, or flags are refused.
     """
-    chart = next((each / variant.chart for each in directories if (each / variant.chart).is_dir()), None)
+    chart = next((directory / variant.chart for directory in directories if (directory / variant.chart).is_dir()), None)
     if chart is None:
         raise pytest.UsageError(f"gpugate_chart: {variant.chart} is a directory neither of {_places(directories)}")
     arguments = ["--helm", str(chart)]
@@ -68,7 +68,7 @@ def judged_chart(variant: Variant, directories: Sequence[Path], config: pytest.C
         report = checked(arguments, config)
     except GpugateError as error:
         raise pytest.UsageError(str(error)) from None
-    return JudgedChart(f"{variant.chart} with {variant.label}", report.findings, report.objects)
+    return EvaluatedChart(f"{variant.chart} with {variant.label}", report.findings, report.objects)
 
 
 def _values(name: str, directories: Sequence[Path]) -> Path:
@@ -82,7 +82,7 @@ def _places(directories: Sequence[Path]) -> str:
     return " nor in ".join(dict.fromkeys(map(str, directories)))
 
 
-def _texts(given: object) -> list[str]:
-    if isinstance(given, str):
-        return [given]
-    return [str(each) for each in given] if isinstance(given, list | tuple) else []
+def _texts(argument: object) -> list[str]:
+    if isinstance(argument, str):
+        return [argument]
+    return [str(entry) for entry in argument] if isinstance(argument, list | tuple) else []

@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpugate.webhook.testing.pytest_plugin.builders import Object
-    from gpugate.webhook.testing.pytest_plugin.charts import JudgedChart
-    from gpugate.webhook.testing.pytest_plugin.reviewing import ManifestFiles, Reviewer, Shown
+    from gpugate.webhook.testing.pytest_plugin.charts import EvaluatedChart
+    from gpugate.webhook.testing.pytest_plugin.reviewing import ManifestFiles, Reviewer, Titled
 
 
-SHOWN: pytest.StashKey[list[Shown]] = pytest.StashKey()
+ANSWERS: pytest.StashKey[list[Titled]] = pytest.StashKey()
 
 
 @pytest.fixture
 def gpugate(request: pytest.FixtureRequest) -> Reviewer:
-    """Judge objects as the webhook would: `gpugate.review(obj)`, `gpugate.check(*objects)`, `gpugate.configured(...)`."""
+    """Evaluate objects as the webhook: `gpugate.review(obj)`, `gpugate.check(*objects)`, `gpugate.configured(...)`."""
     from gpugate.webhook.testing.pytest_plugin.reviewing import Reviewer  # noqa: PLC0415 -- as the module says
     from gpugate.webhook.testing.pytest_plugin.surroundings import surroundings  # noqa: PLC0415
 
-    return Reviewer(surroundings(request.config), request.node.stash.setdefault(SHOWN, []))
+    return Reviewer(surroundings(request.config), request.node.stash.setdefault(ANSWERS, []))
 
 
 @pytest.fixture
@@ -37,16 +37,16 @@ def manifest(request: pytest.FixtureRequest) -> ManifestFiles:
 
 
 @pytest.fixture
-def gpugate_chart(request: pytest.FixtureRequest) -> JudgedChart:
-    """What the chart of the marker becomes with one values file, judged."""
-    from gpugate.webhook.testing.pytest_plugin.charts import judged_chart  # noqa: PLC0415 -- as the module says
+def gpugate_chart(request: pytest.FixtureRequest) -> EvaluatedChart:
+    """Evaluate the objects of the marker's chart, rendered with one values file."""
+    from gpugate.webhook.testing.pytest_plugin.charts import evaluated_chart  # noqa: PLC0415 -- as the module says
 
     variant = getattr(request, "param", None)
     if variant is None:
         raise pytest.UsageError("gpugate_chart: say which with @pytest.mark.gpugate_chart('charts/NAME')")
-    found = judged_chart(variant, (request.path.parent, request.config.rootpath), request.config)
-    request.node.stash.setdefault(SHOWN, []).append(found)
-    return found
+    chart = evaluated_chart(variant, (request.path.parent, request.config.rootpath), request.config)
+    request.node.stash.setdefault(ANSWERS, []).append(chart)
+    return chart
 
 
 @pytest.fixture

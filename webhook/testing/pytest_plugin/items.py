@@ -27,7 +27,7 @@ from gpugate.webhook.report.view import View
 from gpugate.webhook.testing.cases import Case, CaseFileError
 from gpugate.webhook.testing.collecting import Collector
 from gpugate.webhook.testing.pytest_plugin.reviewing import checked
-from gpugate.webhook.testing.pytest_plugin.surroundings import shown, surroundings
+from gpugate.webhook.testing.pytest_plugin.surroundings import relative_name, surroundings
 from gpugate.webhook.testing.results import PolicyCoverage
 from gpugate.webhook.testing.run import Run, Tally, mistake, run_one
 
@@ -62,7 +62,7 @@ class Patterns:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Hand over to the process that reports, or fail the run where something was not judged."""
+        """Send the collected files to the main process, or fail the run if a file was not evaluated."""
         output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)  # Any: what xdist can send
         if output is not None:
             output[_KEY] = sorted(map(str, self.collected)) if self._is_finished else None
@@ -71,7 +71,7 @@ class Patterns:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:  # Any: xdist has no types
-        """Take in what another process collected."""
+        """Add the files that another process collected."""
         sent = getattr(node, "workeroutput", {}).get(_KEY)
         if sent is not None:
             self._is_finished = True
@@ -88,21 +88,21 @@ class Patterns:
     def _wrong(self) -> Iterator[str]:
         if not self._is_finished:
             return
-        source = shown(self._config.inipath) if self._config.inipath else "-o"
+        source = relative_name(self._config.inipath) if self._config.inipath else "-o"
         for pattern, files in self._matched.items():
             if not files:
                 yield f"{source}: gpugate_manifests: {pattern} matches no file below {self._config.rootpath}: correct it"
             left = sorted(file for file in files if file not in self.collected and self._is_wanted(file))
             if left:
                 more = f" and {len(left) - _MOST_NAMES} more" if len(left) > _MOST_NAMES else ""
-                names = ", ".join(map(shown, left[:_MOST_NAMES]))
+                names = ", ".join(map(relative_name, left[:_MOST_NAMES]))
                 yield (
                     f"{source}: gpugate_manifests: {pattern} matches {names}{more}, which pytest did not collect, so that "
                     "nothing judged them: add their directory to `testpaths`"
                 )
 
     def _is_wanted(self, file: Path) -> bool:
-        """Tell whether a run is about a file: about everything, or about what somebody names it among."""
+        """Tell whether the arguments of the run include a file; without arguments, all files."""
         if self._config.args_source is not pytest.Config.ArgsSource.ARGS:
             return True
         here = self._config.invocation_params.dir
@@ -122,7 +122,7 @@ _COVERAGE_KEY: Final = "gpugate_coverage"
 
 
 class Coverage:
-    """Adds up, and says at the end; `wanted` is the least in percent, None where nobody asked."""
+    """Sums up the coverage and reports it at the end; `wanted` is the minimum in percent, None if not requested."""
 
     def __init__(self, setup: Setup, wanted: float | None) -> None:
         self.setup = setup
@@ -131,52 +131,52 @@ class Coverage:
         self._others: list[PolicyCoverage] = []
 
     def add(self, result: CaseResult) -> None:
-        """Take in a test that was run in this process."""
+        """Add a test that was run in this process."""
         if self._wanted is not None:
             self._tally.add(result)
 
     @property
     def total(self) -> PolicyCoverage:
-        """What was exercised in all processes."""
+        """The policies exercised in all processes."""
         every = [self._tally.coverage(), *self._others]
-        bound = dict.fromkeys(policy for each in every for policy in each.bound)
-        found = frozenset[str]().union(*(each.found for each in every))
-        return PolicyCoverage(tuple(bound), found, frozenset[str]().union(*(each.passed for each in every)))
+        bound = dict.fromkeys(policy for coverage in every for policy in coverage.bound)
+        failing = frozenset[str]().union(*(coverage.failing for coverage in every))
+        return PolicyCoverage(tuple(bound), failing, frozenset[str]().union(*(coverage.passed for coverage in every)))
 
     @property
     def is_low(self) -> bool:
-        """Whether less was exercised than is asked for."""
+        """Whether the coverage is below the minimum."""
         return self._wanted is not None and self.total.percent < self._wanted
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Hand over to the process that collects, or fail the run where too little was exercised."""
+        """Send the coverage to the main process, or fail the run if it is too low."""
         output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)  # Any: what xdist can send
         if output is not None:
             mine = self._tally.coverage()
-            output[_COVERAGE_KEY] = [list(mine.bound), sorted(mine.found), sorted(mine.passed)]
+            output[_COVERAGE_KEY] = [list(mine.bound), sorted(mine.failing), sorted(mine.passed)]
         elif self.is_low and session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:  # Any: xdist has no types
-        """Take in what another process exercised."""
+        """Add the coverage of another process."""
         sent = getattr(node, "workeroutput", {}).get(_COVERAGE_KEY)
         if sent:
-            bound, found, passed = sent
-            self._others.append(PolicyCoverage(tuple(bound), frozenset(found), frozenset(passed)))
+            bound, failing, passed = sent
+            self._others.append(PolicyCoverage(tuple(bound), frozenset(failing), frozenset(passed)))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say how much was exercised, and of what there is no test."""
+        """Report the coverage, and the policies without a test."""
         if self._wanted is None:
             return
         total = self.total
         enough = f", and {self._wanted:g} % is asked for" if self.is_low else ""
         terminalreporter.section("gpugate policy coverage")
         terminalreporter.line(f"{len(total.covered)}/{len(total.bound)} ({total.percent:.0f} %){enough}")
-        for what, policies in (("failing", total.without_failing), ("passing", total.without_passing)):
+        for kind, policies in (("failing", total.without_failing), ("passing", total.without_passing)):
             if policies:
-                terminalreporter.line(f"without a {what} case: {', '.join(policies)}")
+                terminalreporter.line(f"without a {kind} case: {', '.join(policies)}")
 
 
 class ObjectDeniedError(Exception):
@@ -188,7 +188,7 @@ class ObjectDeniedError(Exception):
 
 
 class Objects:
-    """The files that the setting names, and what is found in all of them, judged when the first is run."""
+    """The files of the setting and their findings, evaluated when the first test is run."""
 
     def __init__(self, config: pytest.Config, patterns: Patterns) -> None:
         self._config = config
@@ -196,13 +196,15 @@ class Objects:
 
     @cached_property
     def denials(self) -> tuple[Located, ...]:
-        """Everything that would be denied, and everything that could not be read or judged.
+        """The denials, and the errors of files that could not be read or evaluated.
 
         Raises:
             GpugateError: the project file or the policy file is refused.
         """
-        found = checked(["--no-render", "--", *map(shown, sorted(self._patterns.files))], self._config).findings
-        return tuple(finding for finding in found if finding.severity is Severity.ERROR)
+        findings = checked(
+            ["--no-render", "--", *map(relative_name, sorted(self._patterns.files))], self._config
+        ).findings
+        return tuple(finding for finding in findings if finding.severity is Severity.ERROR)
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Collect a file that the setting names."""
@@ -222,27 +224,27 @@ class ObjectFile(pytest.File):
     @classmethod
     def of(cls, parent: pytest.Collector, path: Path, objects: Objects) -> ObjectFile:
         """Make the node of a file."""
-        made: ObjectFile = cls.from_parent(parent, path=path, objects=objects)
-        return made
+        node: ObjectFile = cls.from_parent(parent, path=path, objects=objects)
+        return node
 
     def collect(self) -> Iterator[pytest.Item]:
         """Return a test for each object, and one for the file as a whole."""
-        file = shown(self.path)
+        file = relative_name(self.path)
         yield ObjectItem.from_parent(self, name="can be read", file=file, objects=self._objects)
-        seen: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for part in parts(Input(file, explicit=True), "default"):
             if isinstance(part, Manifest):
                 request = part.request
                 name = ObjectName(request.kind.api_version, request.kind.kind, request.namespace, request.shown_name)
-                seen[str(name)] += 1
-                number = f" ({seen[str(name)]})" if seen[str(name)] > 1 else ""
+                counts[str(name)] += 1
+                number = f" ({counts[str(name)]})" if counts[str(name)] > 1 else ""
                 yield ObjectItem.from_parent(
                     self, name=f"{name}{number}", file=file, objects=self._objects, of=name, manifest=part
                 )
 
 
 class ObjectItem(pytest.Item):
-    """An object, or what a file holds beside objects."""
+    """An object, or the errors of a file outside of its objects."""
 
     def __init__(
         self,
@@ -261,10 +263,10 @@ class ObjectItem(pytest.Item):
         self._line = Positions(manifest.document).find(manifest.prefix).line if manifest else 1
 
     def runtest(self) -> None:
-        """Fail where admission would deny the object."""
-        found = [each for each in self._objects.denials if self._concerns(each)]
-        if found:
-            raise ObjectDeniedError(found)
+        """Fail if admission would deny the object."""
+        denials = [denial for denial in self._objects.denials if self._concerns(denial)]
+        if denials:
+            raise ObjectDeniedError(denials)
 
     def _concerns(self, finding: Located) -> bool:
         if finding.place.file != self._file or finding.object != self._of:
@@ -285,7 +287,7 @@ class ObjectItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Say where the object stands; pytest counts lines from 0."""
+        """Return the location of the object; pytest counts lines from 0."""
         return self.path, self._line - 1, self.name
 
 
@@ -312,8 +314,8 @@ class CaseFile(pytest.File):
     @classmethod
     def of(cls, parent: pytest.Collector, path: Path, collected: Collected, coverage: Coverage) -> CaseFile:
         """Make the node of a file."""
-        made: CaseFile = cls.from_parent(parent, path=path, collected=collected, coverage=coverage)
-        return made
+        node: CaseFile = cls.from_parent(parent, path=path, collected=collected, coverage=coverage)
+        return node
 
     def collect(self) -> Iterator[pytest.Item]:
         """Return its tests.
@@ -330,7 +332,7 @@ class CaseFile(pytest.File):
     def repr_failure(
         self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None
     ) -> Any:  # Any: as pytest has it
-        """Show the place of a mistake in the file."""
+        """Show the location of an error in the file."""
         del style  # of tracebacks, and a file has none
         if isinstance(excinfo.value, CaseFileError):
             return str(mistake(excinfo.value))
@@ -373,17 +375,17 @@ class CaseItem(pytest.Item):
     def repr_failure(
         self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None
     ) -> Any:  # Any: as pytest has it
-        """Show what was expected and what came, with a frame of the file."""
+        """Show the expected and actual values, with a frame of the file."""
         if isinstance(excinfo.value, CaseFailedError):
-            shown = [str(failure) for failure in excinfo.value.result.failures]
+            failures = [str(failure) for failure in excinfo.value.result.failures]
             accept = excinfo.value.left or f"accept with: pytest --gpugate --gpugate-update {_quoted(self.nodeid)}"
-            return "\n\n".join([*shown, accept])
+            return "\n\n".join([*failures, accept])
         if isinstance(excinfo.value, CaseFileError):
             return str(mistake(excinfo.value))
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Say where the test stands; pytest counts lines from 0."""
+        """Return the location of the test; pytest counts lines from 0."""
         return self.path, self.case.line - 1, self.name
 
 
@@ -394,7 +396,7 @@ def _quoted(nodeid: str) -> str:
 
 
 class PolicyTests:
-    """What pytest calls, where somebody asked for policy tests."""
+    """The hooks that pytest calls if policy tests are enabled."""
 
     def __init__(self, config: pytest.Config) -> None:
         if config.getoption("--gpugate-update") and _is_distributed(config):
@@ -410,7 +412,7 @@ class PolicyTests:
         """Collect a file that holds tests."""
         if not file_path.name.endswith((".yaml", ".yml")):
             return None
-        collected = self._collector.collect(expand([shown(file_path)]))
+        collected = self._collector.collect(expand([relative_name(file_path)]))
         if not collected.cases and not collected.broken:
             return None
         return CaseFile.of(parent, file_path, collected, self._coverage)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from gpugate.webhook.testing.pytest_plugin.fixtures import (
-    SHOWN,
+    ANSWERS,
     gpu_pod,
     gpugate,
     gpugate_chart,
@@ -55,7 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Collect, where somebody asked for it."""
+    """Collect policy tests if a flag or a setting enables it."""
     config.addinivalue_line("markers", _MARKER)
     wanted = config.getoption("--gpugate") or config.getini("gpugate")
     if not wanted:
@@ -76,16 +76,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     from gpugate.webhook.testing.pytest_plugin.charts import variants  # noqa: PLC0415 -- only for those who want it
 
-    found = variants(marker)
-    metafunc.parametrize("gpugate_chart", found, ids=[each.label for each in found], indirect=True)
+    charts = variants(marker)
+    metafunc.parametrize("gpugate_chart", charts, ids=[chart.label for chart in charts], indirect=True)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show what was found in the objects that a failing test had judged."""
+    """Show the findings in the objects that a failing test evaluated."""
     report = yield
     if report.when == "call" and report.failed:
-        report.sections += [(f"gpugate: {each.title}", each.report) for each in item.stash.get(SHOWN, ())]
+        report.sections += [(f"gpugate: {answer.title}", answer.report) for answer in item.stash.get(ANSWERS, ())]
     return report
 
 

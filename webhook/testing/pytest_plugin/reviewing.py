@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.objects import Request
 
-# What is found without a policy is asked for by these names.
+# The names of findings without a policy.
 _TROUBLES = frozenset(sort.value for sort in Sort if sort not in {Sort.VIOLATION, Sort.PATCH})
 
 
 class Location(NamedTuple):
-    """Where something was found: the file as it was named, and line and column from 1."""
+    """The location of a finding: the file as it was named, and line and column from 1."""
 
     file: str
     line: int
@@ -49,7 +49,7 @@ class Location(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding: who found it, where, what it says and what it costs (`enforce`, `warn`, `audit`)."""
+    """One finding: its policy, location, message and mode (`enforce`, `warn`, `audit`)."""
 
     policy: str
     location: Location
@@ -65,10 +65,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer:
-    """What was found in one object or in several.
+    """The findings in one or several objects.
 
-    A test asks `answer.allowed`, `answer.denied_by("pods/...")` and `answer["pods/..."].location`. When it fails, pytest
-    shows everything that was found, with frames of the files.
+    A test uses `answer.allowed`, `answer.denied_by("pods/...")` and `answer["pods/..."].location`. If it fails, pytest
+    shows all findings, with frames of the files.
     """
 
     title: str
@@ -77,40 +77,40 @@ class Answer:
     @property
     def allowed(self) -> bool:
         """Whether nothing is denied."""
-        return not any(each.severity is Severity.ERROR for each in self.located)
+        return not any(located.severity is Severity.ERROR for located in self.located)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Everything that was found; changes that admission makes are not among it."""
-        return tuple(_finding(each) for each in self.located if not _is_made(each))
+        """All findings, without the patches of mutations."""
+        return tuple(_finding(located) for located in self.located if not _is_patch(located))
 
     def denied_by(self, *policies: str) -> bool:
         """Whether each of some policies denies it; with none, whether any does."""
-        return self._have([each for each in self.located if each.severity is Severity.ERROR], policies)
+        return self._have([located for located in self.located if located.severity is Severity.ERROR], policies)
 
     def warned_by(self, *policies: str) -> bool:
         """Whether each of some policies warns; with none, whether any does."""
-        return self._have([each for each in self.located if each.stance is Stance.WARN], policies)
+        return self._have([located for located in self.located if located.stance is Stance.WARN], policies)
 
     def recorded_by(self, *policies: str) -> bool:
         """Whether each of some policies only records it; with none, whether any does."""
-        return self._have([each for each in self.located if each.stance is Stance.AUDIT], policies)
+        return self._have([located for located in self.located if located.stance is Stance.AUDIT], policies)
 
     def mutated_by(self, *policies: str) -> bool:
         """Whether each of some policies changes it; with none, whether any does."""
-        return self._have([each for each in self.located if _is_made(each)], policies)
+        return self._have([located for located in self.located if _is_patch(located)], policies)
 
     def __getitem__(self, policy: str) -> Finding:
-        """Return the first finding of a policy; a KeyError says what was found instead."""
+        """Return the first finding of a policy; a KeyError lists the findings of others."""
         _refuse_unknown(policy)
-        found = next((each for each in self.located if words.code(each) == policy), None)
-        if found is None:
+        first = next((located for located in self.located if words.code(located) == policy), None)
+        if first is None:
             raise KeyError(f"{policy} finds nothing in {self!r}")
-        return _finding(found)
+        return _finding(first)
 
     @property
     def report(self) -> str:
-        """Everything that was found, with frames of the files."""
+        """All findings, with frames of the files."""
         return text.write(Report(self.located), view=View(quiet=True)).rstrip("\n") or "nothing was found"
 
     def __repr__(self) -> str:
@@ -118,26 +118,26 @@ class Answer:
         return f"<{self.title}: {'allowed' if self.allowed else 'DENIED'}{f' ({lines})' if lines else ''}>"
 
     def _in_short(self) -> Iterator[str]:
-        for each in self.located:
-            verb = "changes" if _is_made(each) else each.severity.value
-            yield f"{words.code(each)} {verb}"
+        for located in self.located:
+            verb = "changes" if _is_patch(located) else located.severity.value
+            yield f"{words.code(located)} {verb}"
 
     def _have(self, located: list[Located], policies: tuple[str, ...]) -> bool:
         for policy in policies:
             _refuse_unknown(policy)
-        found = {words.code(each) for each in located}
-        return found.issuperset(policies) if policies else bool(found)
+        codes = {words.code(finding) for finding in located}
+        return codes.issuperset(policies) if policies else bool(codes)
 
 
-def _is_made(located: Located) -> bool:
+def _is_patch(located: Located) -> bool:
     return located.sort is Sort.PATCH and bool(located.patches)
 
 
 def _finding(located: Located) -> Finding:
-    place = located.place
+    position = located.place
     return Finding(
         policy=words.code(located),
-        location=Location(place.file, place.line, place.column),
+        location=Location(position.file, position.line, position.column),
         path=located.path,
         message=located.message,
         mode=located.stance.word if located.stance is not None else "",
@@ -148,7 +148,7 @@ def _finding(located: Located) -> Finding:
 
 def _refuse_unknown(policy: str) -> None:
     """Keep a typo from passing in `assert not answer.denied_by(...)`."""
-    known = {each.id for each in CATALOG} | _TROUBLES
+    known = {listed.id for listed in CATALOG} | _TROUBLES
     if policy not in known:
         near = near_misses(policy, known)
         meant = f"did you mean {near[0]}?" if near else "`gpugate policies` lists them"
@@ -156,7 +156,7 @@ def _refuse_unknown(policy: str) -> None:
 
 
 def checked(arguments: Sequence[str], config: pytest.Config) -> Report:
-    """Judge what the arguments of `gpugate check` name.
+    """Evaluate the files that the arguments of `gpugate check` name.
 
     Raises:
         GpugateError: they, the project file or the policy file are refused.
@@ -169,11 +169,11 @@ def checked(arguments: Sequence[str], config: pytest.Config) -> Report:
 
 
 class ObjectError(GpugateError):
-    """What a test gives is no object, or a file has not the one it asks for; the text says where and why."""
+    """A value of a test is not an object, or a file does not contain the requested one; the text says where and why."""
 
 
 class LoadedObject(dict[str, Any]):
-    """An object from a file, to be changed like any dict; findings in it have the places of the file."""
+    """An object from a file, which can be changed like any dict; findings in it have locations in the file."""
 
     def __init__(self, manifest: Manifest) -> None:
         super().__init__(manifest.request.object or {})
@@ -181,7 +181,7 @@ class LoadedObject(dict[str, Any]):
 
 
 class ManifestFiles:
-    """Reads objects from files; a path is looked for in each of some directories."""
+    """Reads objects from files; a path is searched in each of some directories."""
 
     def __init__(self, directories: Sequence[Path]) -> None:
         self._directories = directories
@@ -192,12 +192,12 @@ class ManifestFiles:
         Raises:
             ObjectError: the file holds none that fits, or several.
         """
-        found = [each for each in self.all(path) if _fits(each.manifest, kind, name, namespace)]
-        if len(found) == 1:
-            return found[0]
-        names = ", ".join(_name(each.manifest) for each in found or self.all(path))
-        what = "several objects fit" if found else "no object fits"
-        raise ObjectError(f"{path}: {what}; choose with kind=, name= or namespace= one of {names}")
+        fitting = [loaded for loaded in self.all(path) if _fits(loaded.manifest, kind, name, namespace)]
+        if len(fitting) == 1:
+            return fitting[0]
+        names = ", ".join(_name(loaded.manifest) for loaded in fitting or self.all(path))
+        reason = "several objects fit" if fitting else "no object fits"
+        raise ObjectError(f"{path}: {reason}; choose with kind=, name= or namespace= one of {names}")
 
     def all(self, path: str) -> list[LoadedObject]:
         """Return every object in a file.
@@ -206,16 +206,16 @@ class ManifestFiles:
             ObjectError: it is missing, cannot be read or holds none.
         """
         file = self._file(path)
-        found: list[LoadedObject] = []
+        loaded: list[LoadedObject] = []
         for part in parts(Input(str(file), explicit=True), "default"):
             if isinstance(part, Problem) and not part.warning:
                 raise ObjectError(f"{path}:{part.line}:{part.column}: {part.message}: {part.remedy}")
             if isinstance(part, Manifest):
-                shown = replace(part.document, source=path)
-                found.append(LoadedObject(Manifest(shown, part.prefix, part.request)))
-        if not found:
+                document = replace(part.document, source=path)
+                loaded.append(LoadedObject(Manifest(document, part.prefix, part.request)))
+        if not loaded:
             raise ObjectError(f"{path}: holds no object: write one, with apiVersion and kind")
-        return found
+        return loaded
 
     def _file(self, path: str) -> Path:
         for directory in self._directories:
@@ -225,15 +225,15 @@ class ManifestFiles:
         raise ObjectError(f"{path}: is not in {places}")
 
 
-def as_manifest(given: Mapping[str, Any], namespace: str) -> Manifest:
-    """Return an object with the places of its fields: those of its file, else of itself written as YAML.
+def as_manifest(obj: Mapping[str, Any], namespace: str) -> Manifest:
+    """Return an object with the locations of its fields: in its file, else in the object written as YAML.
 
     Raises:
         ObjectError: it is none.
     """
-    value = dict(given)
-    if isinstance(given, LoadedObject):
-        return _only(replace(given.manifest.document, value=value), namespace, given.manifest.prefix)
+    value = dict(obj)
+    if isinstance(obj, LoadedObject):
+        return _only(replace(obj.manifest.document, value=value), namespace, obj.manifest.prefix)
     for document in read_text("object", yaml_text.block(value)):
         if isinstance(document, Document):
             return _only(replace(document, value=value), namespace)
@@ -261,7 +261,7 @@ def _name(manifest: Manifest) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Review(Answer):
-    """What admission would say of one object, and what would be stored of it."""
+    """The response of admission to one object, and the object as it would be stored."""
 
     verdict: Verdict
 
@@ -276,26 +276,26 @@ class Review(Answer):
         return [dict(operation) for operation in self.verdict.operations]
 
 
-class Shown(Protocol):
-    """Something with a title and a report for people."""
+class Titled(Protocol):
+    """An answer with a title and a report."""
 
     @property
     def title(self) -> str:
-        """What was judged."""
+        """The evaluated objects."""
         ...
 
     @property
     def report(self) -> str:
-        """What was found, with frames of the file."""
+        """The findings, with frames of the file."""
         ...
 
 
 class Reviewer:
-    """Judges objects with one configuration."""
+    """Evaluates objects with one configuration."""
 
-    def __init__(self, setup: Setup, shown: list[Shown]) -> None:
+    def __init__(self, setup: Setup, answers: list[Titled]) -> None:
         self._setup = setup
-        self._shown = shown
+        self._answers = answers
 
     def configured(self, policies: Mapping[str, Any] | None = None, **sections: Any) -> Reviewer:
         """Return one with another configuration: the sections of a policy file, such as `mode` and `exemptions`.
@@ -306,7 +306,7 @@ class Reviewer:
         document = {"apiVersion": API_VERSION, "kind": KIND, **sections}
         if policies is not None:
             document["policies"] = dict(policies)
-        return Reviewer(Setup(parse_config(document), self._setup.today), self._shown)
+        return Reviewer(Setup(parse_config(document), self._setup.today), self._answers)
 
     def review(  # noqa: PLR0913 -- what an admission request holds, all by name
         self,
@@ -324,32 +324,32 @@ class Reviewer:
         complete_context: bool = False,
         today: dt.date | None = None,
     ) -> Review:
-        """Judge one object as the webhook would, mutations and then validation.
+        """Evaluate one object as the webhook does, mutations and then validation.
 
         Args:
             obj: the object, from `manifest(...)`, a builder or written out.
             old: the object before an UPDATE.
             operation: CREATE, UPDATE or DELETE; an UPDATE where `old` is given, else a CREATE.
             subresource: such as `scale`.
-            user: who asks.
-            groups: the groups of who asks.
-            namespace: of an object that names none.
-            namespace_labels: the labels of the namespace that the object is in.
-            dry_run: whether nothing is to be stored.
+            user: the user of the request.
+            groups: the groups of the user.
+            namespace: of an object without one.
+            namespace_labels: the labels of the object's namespace.
+            dry_run: whether the request is a dry run.
             context: other objects that exist.
             complete_context: whether no others exist.
             today: the day, for exemptions; the real one by default.
 
         Raises:
-            ObjectError: what is given is no object.
+            ObjectError: a value is not an object.
         """
         manifest = as_manifest(obj, namespace)
-        others = [manifest.request, *(as_manifest(each, namespace).request for each in context)]
+        others = [manifest.request, *(as_manifest(other, namespace).request for other in context)]
         if namespace_labels is not None:
             name = manifest.request.namespace
             labelled = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": namespace_labels}}
             others.append(as_manifest(labelled, name).request)
-        asked = replace(
+        request = replace(
             manifest.request,
             operation=Operation(operation) if operation else Operation.UPDATE if old is not None else Operation.CREATE,
             old_object=as_manifest(old, namespace).request.object if old is not None else None,
@@ -358,23 +358,25 @@ class Reviewer:
             groups=tuple(groups),
             dry_run=dry_run,
         )
-        if asked.operation is Operation.DELETE:
-            asked = replace(asked, object=None, old_object=manifest.request.object)
-        return self._judged(manifest, asked, others, complete=complete_context, today=today)
+        if request.operation is Operation.DELETE:
+            request = replace(request, object=None, old_object=manifest.request.object)
+        return self._evaluate(manifest, request, others, complete=complete_context, today=today)
 
     def check(self, *objects: Object, namespace: str = "default", complete_context: bool = False) -> list[Review]:
-        """Judge objects that are created together, each with the others as what else exists.
+        """Evaluate objects that are created together, each with the others as cluster data.
 
-        Policies judge them, as in `gpugate check`; schemas do not.
+        Policies evaluate them as in `gpugate check`; schemas are not checked.
 
         Raises:
-            ObjectError: one of them is no object.
+            ObjectError: one of them is not an object.
         """
-        manifests = [as_manifest(each, namespace) for each in objects]
-        requests = [each.request for each in manifests]
-        return [self._judged(each, each.request, requests, complete=complete_context) for each in manifests]
+        manifests = [as_manifest(obj, namespace) for obj in objects]
+        requests = [manifest.request for manifest in manifests]
+        return [
+            self._evaluate(manifest, manifest.request, requests, complete=complete_context) for manifest in manifests
+        ]
 
-    def _judged(
+    def _evaluate(
         self,
         manifest: Manifest,
         request: Request,
@@ -385,12 +387,12 @@ class Reviewer:
     ) -> Review:
         ruleset, needs = self._setup.bound(self._setup.config)
         facts = facts_of(others, needs, complete=complete)
-        verdict = Prepared(manifest, with_defaults(request), facts, ruleset, today or self._setup.today).judge()
+        verdict = Prepared(manifest, with_defaults(request), facts, ruleset, today or self._setup.today).evaluate()
         locator = Locator({rule.policy.id: rule.policy for rule in ruleset.rules})
         title = f"{request.operation} of {request.kind.kind} {request.shown_name}"
-        found = Review(title, tuple(locator.findings(manifest, verdict)), verdict)
-        self._shown.append(found)
-        return found
+        review = Review(title, tuple(locator.findings(manifest, verdict)), verdict)
+        self._answers.append(review)
+        return review
 
 
 if TYPE_CHECKING:

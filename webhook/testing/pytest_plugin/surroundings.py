@@ -1,4 +1,4 @@
-"""What all policy tests of a run share: the configuration, and everything that is made only once."""
+"""The configuration and caches that all policy tests of a run share."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def surroundings(config: pytest.Config) -> Setup:
 
 def policy_file(config: pytest.Config) -> Path | None:
     """Return the policy file: of the flag, of pytest's settings, else of the project file or its variable."""
-    given: str | None = config.getoption("--gpugate-policy-file")
-    if given:
-        return config.invocation_params.dir / given
+    flag: str | None = config.getoption("--gpugate-policy-file")
+    if flag:
+        return config.invocation_params.dir / flag
     named = config.getini("gpugate_policy_file")
     if named:
         return config.rootpath / str(named)
     args, _ = project_flags.parse(test.parser(), "test", [])
-    found: Path | None = args.policy_file
-    return found
+    configured: Path | None = args.policy_file
+    return configured
 
 
-def shown(file: Path) -> str:
-    """Return a file as people name it, from the working directory on where it is below."""
+def relative_name(file: Path) -> str:
+    """Return the name of a file, relative to the working directory if it is below it."""
     here = os.path.relpath(file)
     return str(file) if here.startswith(os.pardir) else here
