@@ -15,8 +15,9 @@ spec:
       expireAfter: Never
 ```
 
-If nodes must be renewed, write a `terminationGracePeriod` of at least `min_grace`. With it, drift also ends Pods that
-have the annotation. A change of either field replaces the existing nodes.
+If nodes must be renewed, write a `terminationGracePeriod` of at least `min_grace`. If it is set, Karpenter also
+replaces drifted nodes whose Pods have the annotation `karpenter.sh/do-not-disrupt`, and deletes these Pods. A change of
+either field replaces the existing nodes.
 
 A pool counts as a training pool by its labels, as `nodepools/training-on-spot` describes.
 

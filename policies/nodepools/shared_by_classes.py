@@ -362,7 +362,7 @@ def _without_class(labels: Field, kind: str, ctx: Context[Params]) -> Violation:
     present = (labels[key] for key in (CLASS_LABEL, *rules.labels, *rules.node_selectors) if labels[key])
     misread = next(present, None)
     if misread is not None:
-        message = f'label {misread.path[-1]} has the value "{misread.text}", which is not a class of workload'
+        message = f'the node label {misread.path[-1]} is "{misread.text}", which is not a known class of workload'
         return Violation(misread.path, message, hint=hint, why=_UNREAD, convention=True)
     message = f"missing label for the class of workload of this {kind} pool"
     return Violation(labels.path, message, hint=hint, why=_UNREAD, convention=True)

@@ -36,10 +36,10 @@ The third group may give access to devices: a mount of the host's `/dev/dri`, `/
 | requests GPUs | warning for variables, annotations and mounts of `/dev/null` | - | - |
 | requests only shares of GPUs (MIG slices, `nvidia.com/gpu.shared`) | warning for variables, annotations and mounts of `/dev/null`; denied if they expose whole GPUs | denied for a privileged container | - |
 
-`nodeName` bypasses taints, so a Pod with `nodeName` needs no toleration to run on a GPU node. If gpugate does not find that
-node, the node may have no GPU. A Pod that requests a GPU appears in
-quotas and cost reports, but may use other GPUs than the allocated one. In a Pod of a DaemonSet, the first group gives a
-warning, and the other groups are not reported.
+`nodeName` bypasses taints, so a Pod with `nodeName` needs no toleration to run on a GPU node. If gpugate does not find
+that node, it does not know whether the node has GPUs, so the second group gives only a warning. A Pod that requests a
+GPU appears in quotas and cost reports, but may use other GPUs than the allocated one. In a Pod of a DaemonSet, the
+first group gives a warning, and the other groups are not reported.
 
 A debug container that is added to a running Pod is evaluated in the same way.
 

@@ -19,10 +19,10 @@ gpugate recognizes a Pod that trains by its labels, by a framework that only tra
 training launcher in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`, `python -m
 torch.distributed.run`, `mpirun` with a script such as `train.py`).
 
-Some Pods possibly train: Pods of a RayJob, MPIJob, JobSet or Volcano Job, Pods of an indexed or parallel Job, and
-Pods that run a script such as `train.py`. They are protected too, because an annotation costs little. No other policy
-treats them as training. Benchmarks (`all_reduce_perf`, `nvbandwidth`), servers and inference are not protected. If a
-Pod does not train, label it `gpugate.dev/workload-class: batch`.
+Some Pods possibly train: Pods of a RayJob, MPIJob, JobSet or Volcano Job, Pods of an indexed or parallel Job, and Pods
+that run a script such as `train.py`. They are protected too, because an annotation costs little. No other policy treats
+them as training. Benchmarks (`all_reduce_perf`, `nvbandwidth`), servers and inference are not protected. If gpugate
+protects a Pod that does not train, label it `gpugate.dev/workload-class: batch`.
 
 ```yaml
 metadata:
