@@ -49,6 +49,7 @@ IDS: Final = (
     "pods/missing-gpu-toleration",
     "pods/unprotected-training",
     "pods/missing-cost-labels",
+    "pods/missing-shared-memory",
     "pods/abrupt-spot-shutdown",
     "pods/endless-job",
     "pods/gpu-node-squatter",

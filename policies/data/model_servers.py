@@ -23,6 +23,8 @@ class ModelServer(msgspec.Struct, frozen=True):
         images: the last part of the names of images whose entrypoint is the server.
         gpu_images: the last part of the names of images that are built for GPUs, unless their tag names other hardware.
         factors: options whose values multiply to the GPUs that it uses, each with all its names; 1 where one is absent.
+        shards: options whose value, if it is above 1, makes the server start a process for each GPU, which exchange data.
+        shards_by_default: whether it does so for all GPUs that it finds if none of these options is given.
         distributed: beginnings of options after which the GPUs are not those of one container, or are counted otherwise.
         answers_when_loaded: whether its HTTP health check succeeds only after the model is loaded.
     """
@@ -33,6 +35,8 @@ class ModelServer(msgspec.Struct, frozen=True):
     images: tuple[str, ...] = ()
     gpu_images: tuple[str, ...] = ()
     factors: tuple[tuple[str, ...], ...] = ()
+    shards: tuple[tuple[str, ...], ...] = ()
+    shards_by_default: bool = False
     distributed: tuple[str, ...] = ()
     answers_when_loaded: bool = True
 
@@ -50,6 +54,7 @@ SERVERS: Final = (
             ("--data-parallel-size", "-dp"),
             ("--prefill-context-parallel-size", "-pcp"),
         ),
+        shards=(("--tensor-parallel-size", "-tp"), ("--pipeline-parallel-size", "-pp")),
         distributed=(
             "--config",
             "--data-parallel-",
@@ -74,14 +79,17 @@ SERVERS: Final = (
             ("--pp-size", "--pipeline-parallel-size", "--pp"),
             ("--dp-size", "--data-parallel-size", "--dp"),
         ),
+        shards=(("--tp-size", "--tensor-parallel-size", "--tp"), ("--pp-size", "--pipeline-parallel-size", "--pp")),
         distributed=("--config", "--dist-init-addr", "--enable-dp-attention", "--nnodes", "--node-rank"),
     ),
-    ModelServer("TensorRT-LLM", programs=(("trtllm-serve", ""),)),
+    ModelServer("TensorRT-LLM", programs=(("trtllm-serve", ""),), shards=(("--tp-size",), ("--pp-size",))),
     ModelServer(
         "Text Generation Inference",
         programs=(("text-generation-launcher", ""),),
         images=("text-generation-inference",),
         gpu_images=("text-generation-inference",),
+        shards=(("--num-shard",),),
+        shards_by_default=True,
     ),
     ModelServer("Triton", programs=(("tritonserver", ""),), answers_when_loaded=False),
     ModelServer("llama.cpp", programs=(("llama-server", ""),)),
