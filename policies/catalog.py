@@ -63,6 +63,7 @@ IDS: Final = (
     "pods/missing-checkpoint",
     "pods/missing-requests",
     "pods/mixed-gpu-resources",
+    "pods/oversized-requests",
     "pods/parallelism-mismatch",
     "pods/server-without-gpu",
     "pods/surging-rollout",
