@@ -51,6 +51,7 @@ IDS: Final = (
     "pods/missing-cost-labels",
     "pods/missing-shared-memory",
     "pods/abrupt-spot-shutdown",
+    "pods/bare-gpu-pod",
     "pods/endless-job",
     "pods/gpu-node-squatter",
     "pods/hidden-gpu-access",

@@ -188,6 +188,7 @@ _TYPICAL: Final = {
     "nodepools/single-instance-type": ("bad-one-type", "good-two-types"),
     "nodepools/training-on-spot": ("bad-allows-spot", "good-reserved-first"),
     "nodepools/unknown-requirement-value": ("bad-upper-case", "good-retired-types-excluded"),
+    "pods/bare-gpu-pod": ("bad-no-controller", "good-job"),
     "pods/gpu-node-squatter": ("bad-debug-pod", "good-gpu-by-claim"),
     "pods/hidden-gpu-access": ("bad-visible-devices", "good-no-devices"),
     "pods/impatient-probe": ("bad-defaults", "good-startup-probe"),

@@ -229,6 +229,19 @@ def named_node(pod: Field) -> Field | None:
     return name if name.text and not any(pod["status", "conditions"]) else None
 
 
+_MIRROR: Final = "kubernetes.io/config.mirror"
+_KUBELET: Final = "system:node:"
+
+
+def is_of_kubelet(pod: Field, ctx: AnyContext) -> bool:
+    """Tell whether a Pod mirrors a static Pod; at admission only a kubelet may say so.
+
+    Source: Kubernetes v1.36 `plugin/pkg/admission/noderestriction` (kubelets create mirror Pods only).
+    """
+    user = ctx.request.user
+    return bool(pod["metadata", "annotations", _MIRROR]) and (not user or user.startswith(_KUBELET))
+
+
 def reach(pod: Field, ctx: AnyContext) -> Stance:
     """Return the most that a finding can cost that is true on GPU nodes only; reads the table of instance types.
 
