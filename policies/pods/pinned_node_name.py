@@ -55,6 +55,8 @@ _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _OF_KUBERNETES: Final = frozenset(
     {"CronJob", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"}
 )
+# A dump may leave out the conditions of a Pod that the scheduler has bound.
+_BEFORE_START: Final = frozenset({"", "Pending"})
 _LONGEST_SHOWN: Final = 63
 _CLAIMS: Final = (
     "The scheduler allocates ResourceClaims, so the Pod does not start unless its claim is already allocated."
@@ -65,7 +67,9 @@ _CLAIMS: Final = (
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report the node that a Pod or template with GPUs names."""
     name = named_node(pod)
-    if name is None or is_of_daemon_set(pod, ctx) or is_of_kubelet(pod, ctx):
+    if name is None or pod["status", "phase"].text not in _BEFORE_START:
+        return
+    if is_of_daemon_set(pod, ctx) or is_of_kubelet(pod, ctx):
         return
     owner = owner_kind(pod, ctx)
     if ctx.request.user.startswith(_SERVICE_ACCOUNT) and ctx.wrapper is None and owner not in _OF_KUBERNETES:

@@ -60,3 +60,20 @@ def test_the_sender_decides_what_counts(
     ctx = context(pod(**metadata))
     ctx.request = replace(ctx.request, user=sender)
     assert any(isinstance(item, Violation) for item in check(ctx.subject, ctx)) == found
+
+
+@pytest.mark.parametrize(
+    ("status", "found"),
+    [
+        ({"phase": "Pending"}, True),
+        ({"phase": "Running"}, False),
+        ({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}, False),
+    ],
+)
+def test_the_scheduler_may_have_written_the_node_of_a_stored_pod(
+    context: Callable[..., Context[Any]],
+    status: dict[str, Any],
+    found: bool,  # noqa: FBT001 -- a column of the table
+) -> None:
+    ctx = context({**pod(), "status": status})
+    assert any(check(ctx.subject, ctx)) == found
