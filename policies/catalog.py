@@ -73,6 +73,7 @@ IDS: Final = (
     "pods/training-on-spot",
     "pods/unknown-mig-profile",
     "pods/wildcard-toleration",
+    "pods/zonal-volume",
     "queues/missing-queue",
     "quotas/ineffective-gpu-quota",
     "scaling/average-of-average",

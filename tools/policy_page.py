@@ -209,6 +209,7 @@ _TYPICAL: Final = {
     "pods/time-sliced-models": ("bad-shared-gpu", "good-own-gpu"),
     "pods/training-on-spot": ("bad-selects-spot", "good-on-demand"),
     "pods/unprotected-training": ("bad-a-parallel-job", "good-protected-job"),
+    "pods/zonal-volume": ("bad-claim", "good-zone-of-the-pool"),
     "queues/missing-queue": ("bad-job", "good-job"),
     "quotas/ineffective-gpu-quota": ("bad-without-prefix", "good-requests"),
     "scaling/empty-result-is-zero": ("bad-by-default", "good-is-an-error"),

@@ -263,7 +263,7 @@ def reach_by_name(pod: Field, ctx: AnyContext) -> Stance | None:
         return None
     node = named(ctx.facts.list(NODE), name.text)
     if node is not None:
-        return Stance.ENFORCE if _has_accelerators(node, ctx) else Stance.OFF
+        return Stance.ENFORCE if has_accelerators(node, ctx) else Stance.OFF
     return Stance.OFF if _selects_others(ctx) else Stance.WARN
 
 
@@ -295,7 +295,7 @@ def tolerates_pool_taint(pod: Field, taint: Field) -> bool:
     return effect not in _KEEPS_OFF or tolerated(pod, wanted, effect)
 
 
-def _has_accelerators(node: Field, ctx: AnyContext) -> bool:
+def has_accelerators(node: Field, ctx: AnyContext) -> bool:
     """Tell whether a node has accelerators, by its labels or by what it offers."""
     catalogue = ctx.table(INSTANCE_TYPES)
     labels = node["metadata", "labels"].labels

@@ -25,12 +25,14 @@ _NODES: Final = 100
 _MARK: Final = "@{}@"
 _GROUPS: Final = {
     "": {"pods": "Pod", "nodes": "Node", "namespaces": "Namespace", "resourcequotas": "ResourceQuota"}
-    | {"limitranges": "LimitRange"},
+    | {"limitranges": "LimitRange", "persistentvolumes": "PersistentVolume"}
+    | {"persistentvolumeclaims": "PersistentVolumeClaim"},
     "apps": {"deployments": "Deployment", "replicasets": "ReplicaSet", "statefulsets": "StatefulSet"}
     | {"daemonsets": "DaemonSet"},
     "autoscaling": {"horizontalpodautoscalers": "HorizontalPodAutoscaler"},
     "batch": {"jobs": "Job", "cronjobs": "CronJob"},
     "policy": {"poddisruptionbudgets": "PodDisruptionBudget"},
+    "storage.k8s.io": {"storageclasses": "StorageClass"},
     "resource.k8s.io": {"resourceclaims": "ResourceClaim", "resourceclaimtemplates": "ResourceClaimTemplate"}
     | {"deviceclasses": "DeviceClass"},
 }

@@ -45,6 +45,8 @@ nodepools                karpenter.sh/v1                    false NodePool
 nodepools                karpenter.sh/v1beta1               false NodePool
 nodes                    v1                                 false Node
 paddlejobs               kubeflow.org/v1                    true  PaddleJob
+persistentvolumeclaims   v1                                 true  PersistentVolumeClaim
+persistentvolumes        v1                                 false PersistentVolume
 poddisruptionbudgets     policy/v1                          true  PodDisruptionBudget
 pods                     v1                                 true  Pod
 pods/ephemeralcontainers v1                                 true  Pod
@@ -78,6 +80,7 @@ scalablenodegroups       karpenter.sh/v1alpha1              true  ScalableNodeGr
 scaledjobs               keda.sh/v1alpha1                   true  ScaledJob
 scaledobjects            keda.sh/v1alpha1                   true  ScaledObject
 statefulsets             apps/v1                            true  StatefulSet
+storageclasses           storage.k8s.io/v1                  false StorageClass
 tfjobs                   kubeflow.org/v1                    true  TFJob
 xgboostjobs              kubeflow.org/v1                    true  XGBoostJob
 """

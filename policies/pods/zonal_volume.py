@@ -1,0 +1,318 @@
+"""GPU workload whose volume is in a zone where no NodePool for it launches nodes.
+
+## Why is this bad?
+The Pod stays Pending: a volume of one zone, such as an EBS volume, can be attached only to nodes of that zone, and Karpenter
+launches no node with GPUs for the Pod there.
+
+## Instead
+Create the volume in a zone in which a NodePool for the Pod launches nodes. A StorageClass with `WaitForFirstConsumer` does so for
+new claims: the volume is created in the zone of the Pod's first node.
+
+```yaml
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata:
+  name: models
+provisioner: ebs.csi.aws.com
+volumeBindingMode: WaitForFirstConsumer
+```
+
+An existing volume stays in its zone. Allow this zone in the NodePool, or copy the data to a new volume. A file system that all
+zones mount, such as EFS, has no zone.
+
+gpugate knows the zones of a volume in these cases:
+
+- Its claim is bound to a PersistentVolume whose node affinity requires zones. The claims of a StatefulSet are looked up by their
+  names.
+- It does not exist yet, and its StorageClass has `allowedTopologies` with zones.
+
+A NodePool launches nodes in the zones of its requirement `topology.kubernetes.io/zone`, and in the zones of its EC2NodeClass's
+subnets. If neither is known, it launches nodes in every zone. A workload is not reported if no known NodePool fits it for
+another reason, if it selects nodes of a node group, or if a known node with accelerators that Karpenter did not launch is in a
+zone of the volume.
+
+## Sources
+Karpenter v1.14.1 `pkg/controllers/provisioning/scheduling/volumetopology.go` (requirements of volumes and StorageClasses); Karpenter
+AWS provider v1.14.1 `pkg/apis/v1/labels.go` (NormalizedLabels: `topology.ebs.csi.aws.com/zone`), `ec2nodeclass_status.go` (subnets);
+Kubernetes v1.36 "Storage Classes" (volume binding mode, allowed topologies), `pkg/controller/statefulset/stateful_set_utils.go`
+(getPersistentVolumeClaimName); aws/karpenter-provider-aws issues 2971, 4192 and 8914.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from gpugate.policies.pods._node_groups import is_bound
+from gpugate.policies.pods._placement import POOL_NEED, has_accelerators, pools_for
+from gpugate.policies.sdk.facts import Known, Need, derived, each, named
+from gpugate.policies.sdk.findings import Stance, Violation
+from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.objects import (
+    EC2_NODE_CLASS,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    STATEFUL_SET,
+    STORAGE_CLASS,
+)
+from gpugate.policies.sdk.policy import validates
+from gpugate.policies.sdk.queues import QUEUE_NEEDS, admission
+from gpugate.policies.sdk.scheduling import alternatives
+from gpugate.policies.sdk.workload_class import ceiling_of_templates, owner_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.objects import Kind
+    from gpugate.policies.sdk.policy import AnyContext
+    from gpugate.policies.sdk.scheduling import Requirement
+
+_ZONE: Final = "topology.kubernetes.io/zone"
+# Names of a node's zone that drivers of volumes write.
+_ZONE_KEYS: Final = frozenset(
+    {
+        _ZONE,
+        "failure-domain.beta.kubernetes.io/zone",
+        "topology.disk.csi.azure.com/zone",
+        "topology.ebs.csi.aws.com/zone",
+        "topology.gke.io/zone",
+    }
+)
+_KARPENTER_POOL: Final = "karpenter.sh/nodepool"
+# Replicas of a StatefulSet whose claims are looked up.
+_MOST_REPLICAS: Final = 32
+_MOST_SHOWN: Final = 3
+
+_NOT_SELECTED: Final = "The Pod stays Pending: its volume can be attached only to nodes that it does not select."
+_NO_COMMON_ZONE: Final = "The Pod stays Pending: no node can mount both volumes."
+
+_Zones: TypeAlias = "frozenset[str]"
+_NOWHERE: Final[_Zones] = frozenset()
+
+
+class _Volume(NamedTuple):
+    """A volume that is only in some zones: the field that names it, the subject of a message, and these zones."""
+
+    field: Field
+    shown: str
+    zones: _Zones
+
+
+class _Reach(NamedTuple):
+    """The zones in which a Pod can get a node: the words for messages and hints, and zones in which nodes exist too."""
+
+    zones: _Zones
+    shown: str
+    hint: str
+    why: str = ""
+    others: _Zones = _NOWHERE
+
+
+@validates(
+    POD,
+    mode=Stance.WARN,
+    needs=(
+        *QUEUE_NEEDS,
+        POOL_NEED,
+        Need(EC2_NODE_CLASS, ("status.subnets",)),
+        Need(NODE, ("metadata.labels", "status.capacity")),
+        Need(PERSISTENT_VOLUME, ("spec.nodeAffinity",)),
+        Need(PERSISTENT_VOLUME_CLAIM, ("spec.storageClassName", "spec.volumeName")),
+        Need(STORAGE_CLASS, ("allowedTopologies",)),
+    ),
+    tables=(INSTANCE_TYPES,),
+    concerns=MAY_DEMAND,
+)
+def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
+    """Report the first volume that keeps a Pod off every node that it can get."""
+    if (ctx.wrapper is None and owner_kind(pod, ctx)) or not ctx.derived(gpu_demand):
+        return
+    replicas = list(_volumes_of_replicas(pod, ctx))
+    if not any(replicas) or is_bound(pod, ctx):
+        return
+    reaches = list(_reaches(ctx))
+    for volumes in replicas:
+        for found in (*_apart(volumes), *_elsewhere(volumes, reaches)):
+            yield replace(found, at_most=ceiling_of_templates(ctx))
+            return
+
+
+def _apart(volumes: list[_Volume]) -> Iterator[Violation]:
+    """Yield the volumes that are in no zone of the first one."""
+    for volume in volumes[1:]:
+        if not volume.zones & volumes[0].zones:
+            first = f"{volumes[0].shown} {_in(volumes[0].zones)}"
+            message = f"{first}, and {volume.shown} {_in(volume.zones)}"
+            yield Violation(volume.field.path, message, hint="use volumes in one zone", why=_NO_COMMON_ZONE)
+
+
+def _elsewhere(volumes: list[_Volume], reaches: list[_Reach]) -> Iterator[Violation]:
+    """Yield the volumes that are in no zone in which the Pod can get a node."""
+    for volume in volumes:
+        for reach in reaches:
+            if not volume.zones & (reach.zones | reach.others):
+                message = f"{volume.shown} {_in(volume.zones)}, but {reach.shown} {_in(reach.zones)}"
+                hint = f"{reach.hint} {_in(volume.zones)}, or use a volume {_in(reach.zones)}"
+                yield Violation(volume.field.path, message, hint=hint, why=reach.why)
+
+
+def _volumes_of_replicas(pod: Field, ctx: AnyContext) -> Iterator[list[_Volume]]:
+    """Yield the volumes whose zones are known: of the Pod or template, and of each replica of a StatefulSet."""
+    own = list(_volumes(pod, ctx))
+    yield own
+    wrapper = ctx.wrapper
+    if wrapper is None or wrapper.kind.kind != STATEFUL_SET.name:
+        return
+    spec, name = wrapper.root["spec"], wrapper.root["metadata", "name"].text
+    start, replicas = spec["ordinals", "start"].integer or 0, spec["replicas"].integer
+    for ordinal in range(start, start + min(1 if replicas is None else replicas, _MOST_REPLICAS)):
+        yield [
+            *own,
+            *(
+                volume
+                for template in spec["volumeClaimTemplates"]
+                for volume in _of_claim(
+                    template["metadata", "name"],
+                    f"{template['metadata', 'name'].text}-{name}-{ordinal}",
+                    template["spec", "storageClassName"].text,
+                    ctx,
+                )
+            ),
+        ]
+
+
+def _volumes(pod: Field, ctx: AnyContext) -> Iterator[_Volume]:
+    for volume in pod["spec", "volumes"]:
+        claim = volume["persistentVolumeClaim", "claimName"]
+        if claim.text:
+            yield from _of_claim(claim, claim.text, "", ctx)
+        storage_class = volume["ephemeral", "volumeClaimTemplate", "spec", "storageClassName"]
+        if storage_class.text:
+            yield from _of_class(storage_class, storage_class.text, ctx)
+
+
+def _of_claim(field: Field, name: str, storage_class: str, ctx: AnyContext) -> Iterator[_Volume]:
+    """Yield the volume of a claim; `storage_class` is that of a claim which does not exist yet."""
+    claim = named(ctx.facts.list(PERSISTENT_VOLUME_CLAIM, ctx.request.namespace), name)
+    volume = claim["spec", "volumeName"].text if claim else ""
+    if volume:
+        zones = _known_zones(PERSISTENT_VOLUME, _zones_of_volume, volume, ctx)
+        if zones:
+            yield _Volume(field, f"claim {name} is bound to a volume", zones)
+    else:
+        wanted = claim["spec", "storageClassName"].text if claim else storage_class
+        yield from _of_class(field, wanted, ctx)
+
+
+def _of_class(field: Field, name: str, ctx: AnyContext) -> Iterator[_Volume]:
+    zones = _known_zones(STORAGE_CLASS, _zones_of_class, name, ctx)
+    if zones:
+        yield _Volume(field, f"StorageClass {name} creates the volume", zones)
+
+
+def _known_zones(kind: Kind, zones_of: Callable[[Field, AnyContext], _Zones], name: str, ctx: AnyContext) -> _Zones:
+    """Return the zones of an object of this name; none where it is unknown, or may be in any zone."""
+    fact = ctx.facts.list(kind)
+    around = derived(fact, _by_name, ctx).get(name) if isinstance(fact, Known) and name else None
+    return around.derived(zones_of) if around else frozenset()
+
+
+def _by_name(known: Known, ctx: AnyContext) -> dict[str, AnyContext]:
+    return {around.subject["metadata", "name"].text: around for around in each(known, ctx)}
+
+
+def _zones_of_volume(volume: Field, _: AnyContext) -> _Zones:
+    terms = [term["matchExpressions"] for term in volume["spec", "nodeAffinity", "required", "nodeSelectorTerms"]]
+    return _of_terms([[(r["key"], r["values"]) for r in term if r["operator"].text == "In"] for term in terms])
+
+
+def _zones_of_class(storage_class: Field, _: AnyContext) -> _Zones:
+    terms = [term["matchLabelExpressions"] for term in storage_class["allowedTopologies"]]
+    return _of_terms([[(r["key"], r["values"]) for r in term] for term in terms])
+
+
+def _of_terms(terms: list[list[tuple[Field, Field]]]) -> _Zones:
+    """Return the zones that one of several terms allows; none where a term allows every zone."""
+    found = [
+        frozenset(zone for key, values in term if key.text in _ZONE_KEYS for zone in values.texts) for term in terms
+    ]
+    # The driver of Azure writes the empty zone for disks that every node can mount.
+    return frozenset().union(*found) if all(zones and "" not in zones for zones in found) else frozenset()
+
+
+def _reaches(ctx: AnyContext) -> Iterator[_Reach]:
+    """Yield the zones that a Pod selects, then those in which NodePools launch nodes for it, unless these are all."""
+    selected = _together(_listed_zones(required.get(_ZONE)) for required in ctx.derived(alternatives))
+    if selected:
+        yield _Reach(selected, "the Pod selects nodes", "select nodes", _NOT_SELECTED)
+    admitted = admission(ctx)
+    if admitted.doubt:
+        return
+    demand = ctx.derived(gpu_demand)
+    pools = [
+        (pool["metadata", "name"].text, _zones_of_pool(pool, both.get(_ZONE), ctx))
+        for placement in admitted.placements
+        for pool, both in pools_for(placement.pod, demand, placement.ctx)
+    ]
+    launched = _together(zones for _, zones in pools)
+    if launched:
+        shown = f"NodePool {_listed(name for name, _ in pools)}"
+        verb = "launches" if len(pools) == 1 else "launch"
+        yield _Reach(
+            launched,
+            f"{shown} {verb} nodes for it only",
+            f"let {shown} launch nodes",
+            others=_of_other_nodes(ctx),
+        )
+
+
+def _together(zones: Iterable[_Zones | None]) -> _Zones:
+    """Return the zones of alternatives together; none where one of them allows every zone."""
+    found = list(zones)
+    return _NOWHERE if None in found else _NOWHERE.union(*(some for some in found if some))
+
+
+def _listed_zones(requirement: Requirement | None) -> _Zones | None:
+    return requirement.values if requirement is not None and not requirement.complement else None
+
+
+def _zones_of_pool(pool: Field, required: Requirement | None, ctx: AnyContext) -> _Zones | None:
+    """Return the zones in which a NodePool launches nodes; None where they may be all."""
+    reference = pool["spec", "template", "spec", "nodeClassRef"]
+    node_class = (
+        named(ctx.facts.list(EC2_NODE_CLASS), reference["name"].text)
+        if reference["kind"].text == EC2_NODE_CLASS.name
+        else None
+    )
+    subnets = _NOWHERE.union(subnet["zone"].text for subnet in node_class["status", "subnets"]) if node_class else None
+    if not subnets or "" in subnets:
+        return _listed_zones(required)
+    return frozenset(zone for zone in subnets if required is None or required.allows(zone))
+
+
+def _of_other_nodes(ctx: AnyContext) -> _Zones:
+    """Return the zones of known nodes with accelerators that Karpenter did not launch."""
+    nodes = ctx.facts.list(NODE)
+    return derived(nodes, _zones_of_others, ctx) if isinstance(nodes, Known) else _NOWHERE
+
+
+def _zones_of_others(nodes: Known, ctx: AnyContext) -> _Zones:
+    return frozenset(
+        labels.get(_ZONE, "")
+        for node in nodes.items
+        if _KARPENTER_POOL not in (labels := node["metadata", "labels"].labels) and has_accelerators(node, ctx)
+    )
+
+
+def _in(zones: _Zones) -> str:
+    return f"in zone{'s' if len(zones) > 1 else ''} {_listed(sorted(zones))}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = list(dict.fromkeys(names))
+    more = f" and {len(every) - _MOST_SHOWN} more" if len(every) > _MOST_SHOWN else ""
+    return f"{', '.join(every[:_MOST_SHOWN])}{more}"
