@@ -66,6 +66,7 @@ IDS: Final = (
     "pods/mixed-gpu-resources",
     "pods/oversized-requests",
     "pods/parallelism-mismatch",
+    "pods/partial-gang",
     "pods/pinned-node-name",
     "pods/server-without-gpu",
     "pods/surging-rollout",

@@ -204,6 +204,7 @@ _TYPICAL: Final = {
     "pods/mixed-gpu-resources": ("bad-gpu-and-slice", "good-one-kind-in-all-containers"),
     "pods/oversized-requests": ("bad-most-of-the-cpu", "good-share"),
     "pods/parallelism-mismatch": ("bad-one-of-eight", "good-as-many"),
+    "pods/partial-gang": ("bad-pytorch-job", "good-queue"),
     "pods/pinned-node-name": ("bad-pod", "good-selected"),
     "pods/server-without-gpu": ("bad-no-gpu", "good-gpu"),
     "pods/time-sliced-models": ("bad-shared-gpu", "good-own-gpu"),

@@ -1,0 +1,110 @@
+"""Jobs whose Pods work on one task together: the kinds that have only such Pods, and launchers of several nodes.
+
+Sources: Kubeflow training-operator v1.9.4 `pkg/apis/kubeflow.org/v1` (ElasticPolicy; replicas default to 1), JobSet v0.12.0
+`jobset_types.go`, `kubernetes/api` v0.36 `batch/v1` (a Job starts the lesser of parallelism and completions); PyTorch 2.9
+`torch/distributed/run.py` (`--nnodes` is a number or `least:most`, 1 by default), accelerate 1.12 `commands/launch.py`
+(`--num_machines`), DeepSpeed 0.18 `launcher/runner.py` (`--num_nodes`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gpugate.policies.sdk import objects
+from gpugate.policies.sdk.gpu_demand import gpu_demand
+from gpugate.policies.sdk.model_servers import Arguments, programs
+from gpugate.policies.sdk.scale_targets import template_contexts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.commands import Started
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.gpu_demand import GpuDemand
+    from gpugate.policies.sdk.objects import Kind
+    from gpugate.policies.sdk.policy import AnyContext
+
+# Kinds of which all Pods work together, and where they list their replicas.
+_TOGETHER: Final = {
+    objects.JAX_JOB: "jaxReplicaSpecs",
+    objects.MPI_JOB: "mpiReplicaSpecs",
+    objects.PADDLE_JOB: "paddleReplicaSpecs",
+    objects.PYTORCH_JOB: "pytorchReplicaSpecs",
+    objects.XGBOOST_JOB: "xgbReplicaSpecs",
+}
+KINDS: Final = (*_TOGETHER, objects.JOB, objects.JOB_SET)
+# Launchers that start workers on several nodes, and their options for the number of nodes.
+_LAUNCHERS: Final = {"accelerate": "--num-machines", "deepspeed": "--num-nodes", "torchrun": "--nnodes"}
+_MODULES: Final = {"torch.distributed.launch": "torchrun", "torch.distributed.run": "torchrun"}
+_MOST_DIGITS: Final = 5
+
+
+class Workers(NamedTuple):
+    """The Pods of one template with accelerators, which work together with those of the others.
+
+    Attributes:
+        ctx: the context whose subject is the template.
+        demand: what one Pod requests.
+        pods: the number of Pods, at least; more than 0.
+        field: the field with this number.
+    """
+
+    ctx: AnyContext
+    demand: GpuDemand
+    pods: int
+    field: Field
+
+
+def workers(job: Field, ctx: AnyContext) -> list[Workers]:
+    """Return the Pods with accelerators of a job of `KINDS`; none where they may work alone, or are fewer than two."""
+    kind = next(kind for kind in KINDS if kind.covers(ctx.request.kind))
+    found = [each for each in _workers(kind, job, ctx) if each.demand and each.pods > 0]
+    if kind not in _TOGETHER and not any(each.ctx.derived(launches_on_nodes) for each in found):
+        return []
+    return found if sum(each.pods for each in found) > 1 else []
+
+
+def _workers(kind: Kind, job: Field, ctx: AnyContext) -> Iterator[Workers]:
+    for around in template_contexts(kind, job, ctx):
+        path = around.subject.path
+        if kind is objects.JOB_SET:
+            replicated = job[path[:3]]
+            pods = _number(replicated["replicas"]) * _of_job(replicated["template", "spec"])
+            field = replicated["replicas"]
+        elif kind is objects.JOB:
+            pods, field = _of_job(job["spec"]), job["spec", "parallelism"]
+        else:
+            field = job[path[:-1]]["replicas"]
+            pods = _number(field)
+            least = job["spec", "elasticPolicy", "minReplicas"].integer
+            if least is not None and path[2] == "Worker":
+                pods = min(pods, least)
+        yield Workers(around, around.derived(gpu_demand), pods, field)
+
+
+def _number(field: Field) -> int:
+    return 1 if (number := field.integer) is None else number
+
+
+def _of_job(spec: Field) -> int:
+    """Return how many Pods of a Job run at once."""
+    parallelism, completions = _number(spec["parallelism"]), spec["completions"].integer
+    return parallelism if completions is None else min(parallelism, completions)
+
+
+def launches_on_nodes(_pod: Field, ctx: AnyContext) -> bool:
+    """Tell whether a container starts a launcher for several nodes, all of which must run."""
+    return any(_is_for_nodes(started) for every in ctx.derived(programs).values() for started in every)
+
+
+def _is_for_nodes(started: Started) -> bool:
+    program, words = started.program, started.words
+    if program.startswith("python") and words[:1] == ("-m",) and len(words) > 1:
+        program, words = _MODULES.get(words[1], ""), words[2:]
+    option = _LAUNCHERS.get(program)
+    nodes = Arguments(words).option((option,)) if option else None
+    if not nodes:
+        return False
+    least = nodes.partition(":")[0]
+    # A variable stands for several nodes, because the job has several Pods.
+    return not least.isdigit() or (len(least) <= _MOST_DIGITS and int(least) > 1)
