@@ -62,6 +62,7 @@ IDS: Final = (
     "pods/late-node-label",
     "pods/misplaced-do-not-disrupt",
     "pods/missing-checkpoint",
+    "pods/missing-fabric",
     "pods/missing-requests",
     "pods/mixed-gpu-resources",
     "pods/oversized-requests",

@@ -198,6 +198,7 @@ _TYPICAL: Final = {
     "pods/mig-without-claim": ("bad-wanted-by-annotation", "good-asks-by-claim"),
     "pods/missing-checkpoint": ("bad-nowhere", "good-claim"),
     "pods/missing-cost-labels": ("bad-no-labels", "good-labelled"),
+    "pods/missing-fabric": ("bad-selected-type", "good-requested"),
     "pods/missing-gpu-toleration": ("bad-a-whole-gpu", "good-tolerated"),
     "pods/missing-requests": ("bad-only-a-gpu", "good-requests"),
     "pods/missing-shared-memory": ("bad-vllm", "good-volume"),

@@ -3,17 +3,20 @@
 Sources: Kubeflow training-operator v1.9.4 `pkg/apis/kubeflow.org/v1` (ElasticPolicy; replicas default to 1), JobSet v0.12.0
 `jobset_types.go`, `kubernetes/api` v0.36 `batch/v1` (a Job starts the lesser of parallelism and completions); PyTorch 2.9
 `torch/distributed/run.py` (`--nnodes` is a number or `least:most`, 1 by default), accelerate 1.12 `commands/launch.py`
-(`--num_machines`), DeepSpeed 0.18 `launcher/runner.py` (`--num_nodes`).
+(`--num_machines`), DeepSpeed 0.18 `launcher/runner.py` (`--num_nodes`); GKE "About GPUs" (a2-megagpu-16g has 16).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gpugate.policies.data.instance_types import INSTANCE_TYPE
 from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.gpu_demand import gpu_demand
 from gpugate.policies.sdk.model_servers import Arguments, programs
+from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES, is_on_ec2
 from gpugate.policies.sdk.scale_targets import template_contexts
+from gpugate.policies.sdk.scheduling import alternatives, matching
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.gpu_demand import GpuDemand
     from gpugate.policies.sdk.objects import Kind
     from gpugate.policies.sdk.policy import AnyContext
+    from gpugate.policies.sdk.scheduling import Requirements
 
 # Kinds of which all Pods work together, and where they list their replicas.
 _TOGETHER: Final = {
@@ -37,6 +41,10 @@ KINDS: Final = (*_TOGETHER, objects.JOB, objects.JOB_SET)
 _LAUNCHERS: Final = {"accelerate": "--num-machines", "deepspeed": "--num-nodes", "torchrun": "--nnodes"}
 _MODULES: Final = {"torch.distributed.launch": "torchrun", "torch.distributed.run": "torchrun"}
 _MOST_DIGITS: Final = 5
+# Whole accelerators, of which a node has a number.
+_WHOLE: Final = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron")
+# The most on one machine of any cloud.
+_MOST_ON_A_NODE: Final = 16
 
 
 class Workers(NamedTuple):
@@ -62,6 +70,61 @@ def workers(job: Field, ctx: AnyContext) -> list[Workers]:
     if kind not in _TOGETHER and not any(each.ctx.derived(launches_on_nodes) for each in found):
         return []
     return found if sum(each.pods for each in found) > 1 else []
+
+
+class Spread(NamedTuple):
+    """Workers that do not fit on one node together: those that request a resource, and how much all of them request."""
+
+    name: str
+    workers: list[Workers]
+    total: int
+
+    @property
+    def largest(self) -> Workers:
+        """The template with the most Pods."""
+        return max(self.workers, key=lambda each: each.pods)
+
+    def __str__(self) -> str:
+        return f"{sum(each.pods for each in self.workers)} Pods with {self.total} {self.name} on several nodes"
+
+
+def spread(found: list[Workers]) -> Spread | None:
+    """Return the workers that request more of a resource together than any node has on which one of them fits."""
+    for name in _WHOLE:
+        asking = [each for each in found if name in each.demand.resources]
+        total = sum(each.pods * each.demand.resources[name] for each in asking)
+        if asking and total > max(_most_on_a_node(each, name) for each in asking):
+            return Spread(name, asking, total)
+    return None
+
+
+def _most_on_a_node(each: Workers, name: str) -> int:
+    types = selected_types(each.ctx)
+    if types is None:
+        return _MOST_ON_A_NODE
+    scale = each.ctx.table(INSTANCE_TYPES).allocatable[name]
+    types &= scale.at_least(each.demand.resources[name])
+    return max((number for number in scale.numbers if scale.at_least(number) & types), default=_MOST_ON_A_NODE)
+
+
+def selected_types(ctx: AnyContext) -> int | None:
+    """Return the EC2 types that a Pod selects, perhaps all of them; None where its nodes may be other machines."""
+    wanted = ctx.derived(alternatives)
+    if not ctx.derived(is_on_ec2) and not all(_names_ec2(required, ctx) for required in wanted):
+        return None
+    types = 0
+    for required in wanted:
+        types |= matching(required, ctx.table(INSTANCE_TYPES))
+    return types
+
+
+def _names_ec2(required: Requirements, ctx: AnyContext) -> bool:
+    """Tell whether a Pod requires a label that only nodes of EC2 have, or a known type of EC2."""
+    by_name = required.get(INSTANCE_TYPE)
+    known = ctx.table(INSTANCE_TYPES).positions.keys()
+    return any(key.startswith(f"{AWS}/") and r.operator in {"In", "Exists"} for key, r in required.items()) or (
+        by_name is not None and by_name.operator == "In" and by_name.values <= known
+    )
 
 
 def _workers(kind: Kind, job: Field, ctx: AnyContext) -> Iterator[Workers]:

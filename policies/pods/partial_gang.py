@@ -36,8 +36,8 @@ Kueue v0.14 "All-or-nothing with ready Pods" and "Setup LocalQueue defaulting"; 
 `cmd/training-operator.v1/main.go` (gang-scheduler-name), `pkg/apis/kubeflow.org/v1/common_types.go` (SchedulingPolicy),
 `pytorch_types.go` (ElasticPolicy); mpi-operator v0.6.0 `cmd/mpi-operator/app/options` (gang-scheduling); JobSet v0.12.0
 `jobset_types.go` (ExclusiveKey); Volcano v1.15.1 `apis/scheduling/v1beta1` (KubeGroupNameAnnotationKey); scheduler-plugins v0.33
-`apis/scheduling/v1alpha1` (PodGroupLabel); Kubernetes v1.36 "Gang Scheduling", "Scheduling Group" (alpha); GKE "About GPUs"
-(a2-megagpu-16g has 16 GPUs); kubernetes-sigs/kueue issue 2796, kubeflow/trainer issue 165, cncf/toc pull request 2164.
+`apis/scheduling/v1alpha1` (PodGroupLabel); Kubernetes v1.36 "Gang Scheduling", "Scheduling Group" (alpha);
+kubernetes-sigs/kueue issue 2796, kubeflow/trainer issue 165, cncf/toc pull request 2164.
 """
 
 from __future__ import annotations
@@ -45,27 +45,21 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.pods._distributed import KINDS, workers
+from gpugate.policies.pods._distributed import KINDS, spread, workers
 from gpugate.policies.sdk.facts import Known, Need, derived, named
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
-from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, PROVIDER_NEED, is_on_ec2
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, PROVIDER_NEED
 from gpugate.policies.sdk.objects import DEPLOYMENT, LOCAL_QUEUE
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.queues import QUEUE_LABEL
-from gpugate.policies.sdk.scheduling import alternatives, matching
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.pods._distributed import Workers
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
-# Whole accelerators, of which a node has a number.
-_WHOLE: Final = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron")
-# The most on one machine of any cloud.
-_MOST_ON_A_NODE: Final = 16
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
 # Labels that name a queue, or the group with which Pods are scheduled; annotations too.
 _GROUPS: Final = (
@@ -103,21 +97,14 @@ def check(job: Field, ctx: AnyContext) -> Iterator[Violation]:
     if any(job["metadata", "ownerReferences"]) or _is_grouped(job):
         return
     found = workers(job, ctx)
-    for name in _WHOLE:
-        asking = [each for each in found if name in each.demand.resources]
-        total = sum(each.pods * each.demand.resources[name] for each in asking)
-        if not asking or total <= max(_most_on_a_node(each, name) for each in asking):
-            continue
-        if any(_is_scheduled_otherwise(each.ctx.subject) for each in found) or _is_grouped_by_others(ctx):
-            return
-        largest = max(asking, key=lambda each: each.pods)
-        pods = sum(each.pods for each in asking)
-        yield Violation(
-            largest.field.path,
-            f"{pods} Pods with {total} {name} on several nodes work only together, and nothing schedules them as a group",
-            hint=f"add label {QUEUE_LABEL} with the name of a queue of Kueue, or use a gang scheduler",
-        )
+    beyond = spread(found)
+    if beyond is None or any(_is_scheduled_otherwise(each.ctx.subject) for each in found) or _is_grouped_by_others(ctx):
         return
+    yield Violation(
+        beyond.largest.field.path,
+        f"{beyond} work only together, and nothing schedules them as a group",
+        hint=f"add label {QUEUE_LABEL} with the name of a queue of Kueue, or use a gang scheduler",
+    )
 
 
 def _is_grouped(job: Field) -> bool:
@@ -164,17 +151,3 @@ def _has_operator(deployments: Known, _: AnyContext) -> bool:
         for words in (container["command"], container["args"])
         for word in words.texts
     )
-
-
-def _most_on_a_node(each: Workers, name: str) -> int:
-    """Return the most accelerators on any node on which a Pod fits."""
-    ctx = each.ctx
-    if not ctx.derived(is_on_ec2):
-        return _MOST_ON_A_NODE
-    catalogue = ctx.table(INSTANCE_TYPES)
-    scale = catalogue.allocatable[name]
-    fitting = 0
-    for required in ctx.derived(alternatives):
-        fitting |= matching(required, catalogue)
-    fitting &= scale.at_least(each.demand.resources[name])
-    return max((number for number in scale.numbers if scale.at_least(number) & fitting), default=_MOST_ON_A_NODE)
