@@ -73,6 +73,7 @@ IDS: Final = (
     "pods/surging-rollout",
     "pods/time-sliced-models",
     "pods/training-on-spot",
+    "pods/unindexed-distributed-job",
     "pods/unknown-mig-profile",
     "pods/wildcard-toleration",
     "pods/zonal-volume",

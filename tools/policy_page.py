@@ -210,6 +210,7 @@ _TYPICAL: Final = {
     "pods/server-without-gpu": ("bad-no-gpu", "good-gpu"),
     "pods/time-sliced-models": ("bad-shared-gpu", "good-own-gpu"),
     "pods/training-on-spot": ("bad-selects-spot", "good-on-demand"),
+    "pods/unindexed-distributed-job": ("bad-annotation", "good-indexed"),
     "pods/unprotected-training": ("bad-a-parallel-job", "good-protected-job"),
     "pods/zonal-volume": ("bad-claim", "good-zone-of-the-pool"),
     "queues/missing-queue": ("bad-job", "good-job"),

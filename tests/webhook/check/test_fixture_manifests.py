@@ -54,7 +54,11 @@ ALONE = {
         "nodeclasses/unpinned-ami",
     },
     "hpa-model-a: HorizontalPodAutoscaler model-a-hpa": NOTHING,
-    "job-distributed-training: Job distributed-training": {"pods/endless-job", "pods/missing-cost-labels"},
+    "job-distributed-training: Job distributed-training": {
+        "pods/endless-job",
+        "pods/missing-cost-labels",
+        "pods/unindexed-distributed-job",
+    },
     "nodepool-gpu-general: NodePool gpu-general": {
         "nodepools/missing-cost-labels",
         "nodepools/missing-gpu-limit",
