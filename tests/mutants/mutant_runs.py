@@ -249,8 +249,7 @@ class _Collected:
         sources = _digest([Path(mutant_points.__file__), *(ROOT / file for file in self._area.files)])
         names = {file: kept / f"{_digest([file])}-{sources}.json" for file in by_file}
         missing = sorted((file for file in by_file if not names[file].exists()), key=lambda f: -len(by_file[f]))
-        shares = [missing[start :: self._jobs] for start in range(self._jobs)]
-        _each([self._recording(i, [(by_file[f], names[f]) for f in share]) for i, share in enumerate(shares) if share])
+        in_processes([self._recording(index, by_file[f], names[f]) for index, f in enumerate(missing)], self._jobs)
         tests: dict[str, Test] = {}
         for file in by_file:
             tests |= {nodeid: Test(*told) for nodeid, told in json.loads(names[file].read_text()).items()}
@@ -258,21 +257,21 @@ class _Collected:
             old.unlink()
         return tests
 
-    def _recording(self, index: int, share: list[tuple[list[pytest.Item], Path]]) -> Callable[[], int]:
+    def _recording(self, index: int, items: list[pytest.Item], name: Path) -> Callable[[], int]:
+        # A process for each file: a value that an earlier file left in a cache would hide what a later one reaches.
         def run() -> int:
             reached = self._watch(f"recorded-{index}")
-            for items, name in share:
-                told = {}
-                for item, following in zip(items, [*items[1:], None], strict=True):
-                    self._seconds, self._failed = 0.0, False
-                    reached.take()
-                    before = sum(os.times()[:4])
-                    item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-                    work = sum(os.times()[:4]) - before
-                    told[item.nodeid] = (self._seconds, work, not self._failed, reached.take())
-                partial = name.with_suffix(f".{index}")
-                partial.write_text(json.dumps(told))
-                partial.rename(name)
+            told = {}
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                self._seconds, self._failed = 0.0, False
+                reached.take()
+                before = sum(os.times()[:4])
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                work = sum(os.times()[:4]) - before
+                told[item.nodeid] = (self._seconds, work, not self._failed, reached.take())
+            partial = name.with_suffix(".partial")
+            partial.write_text(json.dumps(told))
+            partial.rename(name)
             return 0
 
         return run
@@ -409,14 +408,24 @@ def _end_below(room: Path) -> None:
                 os.kill(int(process.parent.name), signal.SIGKILL)
 
 
-def _each(runs: list[Callable[[], int]]) -> None:
-    pids = []
-    for run in runs:
+def in_processes(runs: list[Callable[[], int]], jobs: int) -> None:
+    """Run each in a process of its own, `jobs` at the same time.
+
+    Raises:
+        SystemExit: one of them failed.
+    """
+    running: set[int] = set()
+    failed = False
+    for place, run in enumerate(runs, 1):
         pid = os.fork()
         if pid == 0:
             _quietly(run)
-        pids.append(pid)
-    if any([os.waitpid(pid, 0)[1] for pid in pids]):  # noqa: C419 -- all are waited for
+        running.add(pid)
+        while running and (len(running) >= jobs or place == len(runs)):
+            pid, status = os.wait()
+            running.discard(pid)
+            failed |= bool(status)
+    if failed:
         raise SystemExit("error: the tests could not be recorded")
 
 

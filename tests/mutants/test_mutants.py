@@ -9,10 +9,10 @@ import mutants
 import pytest
 import yaml
 from mutant_points import Mutant, instrumented
-from mutant_runs import KILLED, SURVIVED, TIMED_OUT, UNREACHED
+from mutant_runs import KILLED, SURVIVED, TIMED_OUT, UNREACHED, in_processes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 FUNCTION = """
@@ -167,3 +167,24 @@ def test_modules_are_asked_for_by_path_or_folder() -> None:
         mutants.asked("certs/pki.py", [path]) for path in ("", "certs", "certs/", "certs/pki.py", "cert", "pki.py")
     ]
     assert asked == [True, True, True, True, False, False]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_recordings_share_no_memory(tmp_path: Path, jobs: int) -> None:
+    seen: list[int] = []
+
+    def recording(number: int) -> Callable[[], int]:
+        def run() -> int:
+            seen.append(number)
+            (tmp_path / str(number)).write_text(str(seen))
+            return 0
+
+        return run
+
+    in_processes([recording(number) for number in range(3)], jobs)
+    assert [(tmp_path / str(number)).read_text() for number in range(3)] == ["[0]", "[1]", "[2]"]
+
+
+def test_a_failed_recording_ends_the_run() -> None:
+    with pytest.raises(SystemExit, match="could not be recorded"):
+        in_processes([lambda: 0, lambda: 1, lambda: 0], jobs=1)
