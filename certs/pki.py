@@ -82,7 +82,7 @@ def _describe_content(data: bytes, expected: str) -> str:
     if data.startswith(_DER_SEQUENCE):
         return f"binary (DER or PKCS #12): write it as {expected}, with `openssl x509`, `pkey` or `pkcs12`"
     if b"-----BEGIN " in data:
-        kind = data.split(b"-----BEGIN ", 1)[1].split(b"-----", 1)[0][:40].decode("ascii", "replace")
+        kind = data.partition(b"-----BEGIN ")[2].partition(b"-----")[0][:40].decode("ascii", "replace")
         return f"contains {kind!r}: write it as {expected}"
     return f"not PEM: write it as {expected}"
 

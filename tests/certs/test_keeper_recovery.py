@@ -437,6 +437,17 @@ def test_a_pending_rotation_determines_the_next_due_time() -> None:
     assert fleet.keepers[0].step().due == START + PERIODS.propagation
 
 
+def test_a_step_determines_the_next_due_time_anew() -> None:
+    fleet = Fleet()
+    fleet.step(0)
+    fleet.cluster.annotate("gpugate.dev/rotate", "1")
+    rotation = fleet.keepers[0].step().due
+    fleet.cluster.wait(minutes=10)
+    state = fleet.keepers[0].step()
+    assert state.leaf is not None
+    assert (rotation, state.due) == (fleet.cluster.time, state.leaf.renew_at)
+
+
 def test_a_replica_that_loses_leadership_stops_publishing() -> None:
     fleet = Fleet()
 

@@ -113,7 +113,7 @@ def test_serial_numbers_differ(authority: KeyPair) -> None:
 
 
 def test_the_repr_contains_no_key(authority: KeyPair) -> None:
-    assert "PRIVATE" not in repr(authority)
+    assert repr(authority) == "KeyPair(...)"
 
 
 IMPOSSIBLE = ["", "bücher.example", "two words", "a..b", ".svc", "svc.", "-a.svc", "a" * 64, "a." * 127 + "b", "a*.svc"]

@@ -103,6 +103,11 @@ BAD = {
         _with(key=b"-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----"),
         "tls.key: contains 'PUBLIC KEY'",
     ),
+    "parameters-without-a-key": (_with(key=_EC_PARAMETERS + PAIR.certificate), "tls.key: contains 'EC PARAMETERS'"),
+    "an-endless-label-of-bytes": (
+        _with(b"-----BEGIN \xe9" + b"x" * 99 + b"-----\n"),
+        f"tls.crt: contains '\ufffd{'x' * 39}': write it as",
+    ),
     "another-key": (_with(key=OTHER.key), "tls.key: the key does not match the certificate in"),
     "chain-in-the-wrong-order": (
         _with(AUTHORITY.certificate + PAIR.certificate),
