@@ -32,7 +32,14 @@ AREAS: Final = (
     Area(
         "admission",
         ("webhook/admission/*.py", "webhook/admission/*/*.py"),
-        ("tests/webhook/admission", "tests/webhook/bad_inputs"),
+        (
+            "tests/webhook/admission",
+            "tests/webhook/bad_inputs",
+            # The commands `serve` and `review`.
+            "tests/webhook/cli/test_serve.py",
+            "tests/webhook/cli/test_serve_certificates.py",
+            "tests/webhook/cli/test_review.py",
+        ),
         # Thousands of tests that try for every example what others show of a few.
         without=(
             "tests/webhook/admission/test_both_entry_points.py",

@@ -1,9 +1,16 @@
 from __future__ import annotations
 
+import io
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
+from gpugate.policies.sdk.findings import Stance, Violation
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
+from gpugate.webhook.admission import review_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,6 +117,17 @@ PROBLEMS: dict[str, tuple[list[str], int, str]] = {
         2,
         "an UPDATE needs --old FILE, and other operations do not accept it",
     ),
+    "an old object without an update": (
+        [
+            "../manifests/nodepool-multi-arch.yaml",
+            "--operation",
+            "DELETE",
+            "--old",
+            "../manifests/nodepool-multi-arch.yaml",
+        ],
+        2,
+        "an UPDATE needs --old FILE, and other operations do not accept it",
+    ),
     "flags against a review": (
         ["../reviews/pod-delete.validate.json", "--as", "developer"],
         2,
@@ -127,3 +145,83 @@ def test_what_cannot_be_reviewed_is_one_line(
     ran = gpugate("review", *arguments)
 
     assert (ran.code, ran.err.startswith(f"error: {message}"), ran.err.count("\n")) == (code, True, 1)
+
+
+def test_an_object_is_read_from_standard_input(gpugate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(POD.encode())))
+
+    ran = gpugate("review", "-")
+
+    assert (ran.code, ran.out.splitlines()[0]) == (0, "ALLOWED, mutated: CREATE of Pod server in default")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param("# nothing\n", "contains 0 documents: review accepts one, check accepts many", id="empty"),
+        pytest.param(f"{POD}---\n{POD}", "contains 2 documents: review accepts one, check accepts many", id="two"),
+        pytest.param(
+            json.dumps(
+                {
+                    "apiVersion": "v1",
+                    "kind": "List",
+                    "items": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}] * 2,
+                }
+            ),
+            "contains 2 objects: review accepts one, check accepts many",
+            id="list",
+        ),
+        pytest.param(
+            '{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}',
+            "the AdmissionReview has no request",
+            id="review",
+        ),
+    ],
+)
+def test_a_file_has_one_object(gpugate: Run, pod: Path, content: str, message: str) -> None:
+    pod.write_text(content)
+
+    ran = gpugate("review", pod)
+
+    assert (ran.code, ran.err) == (4, f"error: {pod}: {message}\n")
+
+
+EXEMPT = """\
+apiVersion: gpugate.dev/v1
+kind: PolicyConfig
+exemptions:
+  - policies: [nodepools/*]
+    groups: [platform]
+    reason: the platform team tests pools
+    owner: platform
+    expires: 2099-01-01
+"""
+
+
+@pytest.mark.parametrize(("groups", "code"), [(["dev"], 1), (["dev", "platform"], 0)], ids=["others", "exempt"])
+def test_an_exemption_for_a_group(gpugate: Run, manifests: Path, tmp_path: Path, groups: list[str], code: int) -> None:
+    (tmp_path / "policy.yaml").write_text(EXEMPT)
+    flags = [flag for group in groups for flag in ("--as-group", group)]
+
+    ran = gpugate("review", manifests / "nodepool-gpu-training-protected.yaml", "-p", tmp_path / "policy.yaml", *flags)
+
+    assert ran.code == code
+
+
+REQUEST = Request(GroupVersionKind("", "v1", "Pod"), Operation.CREATE, {})
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"),
+    [
+        (Verdict(REQUEST), 0),
+        (Verdict(REQUEST, (Outcome("a/b", Stance.WARN, (Finding("a/b", (), "m", Stance.WARN),)),)), 0),
+        (Verdict(REQUEST, (Outcome("a/b", Stance.ENFORCE, (Finding("a/b", (), "m", Stance.ENFORCE),)),)), 1),
+        (Verdict(REQUEST, malformed=(Violation((), "m"),)), 1),
+        (Verdict(REQUEST, (Outcome("a/b", Stance.AUDIT, error="KeyError"),)), 4),
+        (Verdict(REQUEST, (Outcome("a/b", Stance.AUDIT, error="KeyError"),), (Violation((), "m"),)), 1),
+    ],
+    ids=["passed", "warned", "denied", "malformed", "a failed policy", "malformed, and a failed policy"],
+)
+def test_the_exit_code_of_a_verdict(verdict: Verdict, code: int) -> None:
+    assert review_command._exit_code(verdict) == code

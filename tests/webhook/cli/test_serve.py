@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,3 +144,75 @@ def test_a_port_that_is_no_number_is_wrong_usage(
     monkeypatch.setenv("GPUGATE_PORT", "https")
 
     assert (gpugate("serve").code, served) == (2, [])
+
+
+RANGES = {
+    "--port": (0, 65535),
+    "--health-port": (0, 65535),
+    "--workers": (1, 64),
+    "--drain": (0, 600),
+    "--max-connections": (1, 1_000_000),
+    "--max-connections-per-source": (1, 1_000_000),
+}
+
+
+@pytest.mark.parametrize(("flag", "least", "most"), [(flag, *limits) for flag, limits in RANGES.items()])
+def test_the_range_of_each_number(gpugate: Run, served: list[ServeOptions], flag: str, least: int, most: int) -> None:
+    codes = [gpugate("serve", f"{flag}={value}").code for value in (least - 1, least, most, most + 1)]
+
+    assert (codes, len(served)) == ([2, 0, 0, 2], 2)
+
+
+@pytest.mark.parametrize("flags", [["--tls-cert", "a"], ["--tls-key", "a"]], ids=" ".join)
+def test_a_certificate_and_its_key_go_together(gpugate: Run, served: list[ServeOptions], flags: list[str]) -> None:
+    ran = gpugate("serve", *flags)
+
+    assert (ran.code, ran.err, served) == (2, "error: --tls-cert and --tls-key go together\n", [])
+
+
+# What the help shows for a value is also what the completion of shells offers for it.
+HELP = {
+    "options": {},
+    "addresses": {"--host": "HOST", "--port": "N", "--health-port": "N"},
+    "processes and limits": {
+        "--workers": "N",
+        "--drain": "N",
+        "--max-connections": "N",
+        "--max-connections-per-source": "N",
+    },
+    "policies": {"--policy-file": "FILE"},
+    "cluster data": {"--kubeconfig": "FILE", "--context": "NAME", "--no-cluster": ""},
+    "certificate files": {"--tls-cert": "FILE", "--tls-key": "FILE", "--ca-file": "FILE", "--tls-san": "NAME"},
+    "managed certificates (with --certificate-secret)": {
+        "--certificate-secret": "NAME",
+        "--namespace": "NAME",
+        "--service": "NAME",
+        "--webhook-configuration": "NAME",
+        "--url": "URL",
+        "--authority-life": "TIME",
+        "--authority-rotation": "TIME",
+        "--certificate-life": "TIME",
+        "--propagation": "TIME",
+    },
+    "expected webhook configurations (to report differences)": {
+        "--karpenter-user": "USER",
+        "--without": "GROUP",
+        "--only-namespace": "NAME",
+    },
+    "client certificates": {"--client-ca": "FILE", "--client-name": "NAME"},
+    "traces": {"--trace": ""},
+}
+
+
+def test_the_help_groups_the_flags_and_names_their_values(gpugate: Run) -> None:
+    found: dict[str, dict[str, str]] = {}
+    for heading, flag, value in re.findall(
+        r"^(?:(\w.*):|  (--[a-z-]+) ?([A-Z]*).*)$", gpugate("serve", "--help").out, re.MULTILINE
+    ):
+        if flag:
+            found[list(found)[-1]][flag] = value
+        else:
+            found[heading] = {}
+    del found["examples"]
+
+    assert found == HELP
