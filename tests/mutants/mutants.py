@@ -3,7 +3,7 @@
     make mutants                                every mutant; hours on two cores
     make mutants M=policies/engine/patching.py  those of one module, or of a folder
     make mutants SHARE=5                        5 of 100, always the same ones
-    make mutants M=certs AGAIN=1                those that were not killed in the last run of the module
+    make mutants M=certs AGAIN=1                those that were not killed in the last run of the module; with the same SHARE
 
 A mutant that no test can notice is listed in `explained.yaml` with the reason.
 """
@@ -49,7 +49,7 @@ AREAS: Final = (
         ),
     ),
 )
-SURVIVORS: Final = BUILT / "survivors.json"
+SURVIVORS: Final = BUILT / "not-killed.json"
 EXPLAINED: Final = Path(__file__).with_name("explained.yaml")
 # Of those that are not explained, in percent.
 LEAST_KILLED: Final = 95
@@ -82,12 +82,12 @@ def main(arguments: list[str]) -> int:
         tried = [mutant for mutant in sampled if mutant.key not in explained]
         survivors = {mutant.key for mutant in tried}
         if options.again:
-            survivors &= left_over(modules)
+            survivors &= left_over(modules, options.share)
         trying = [mutant for mutant in tried if mutant.key in survivors]
         results = dict.fromkeys((mutant.number for mutant in tried), KILLED)
         results |= outcomes(area, mutants, trying, tell=telling(mutants), budget=options.budget, jobs=options.jobs)
-        if options.share >= 100:
-            remember(modules, {mutant.key for mutant in trying if results[mutant.number] not in {KILLED, TIMED_OUT}})
+        left = {mutant.key for mutant in trying if results[mutant.number] not in {KILLED, TIMED_OUT}}
+        remember(modules, options.share, left)
         for module in sorted({mutant.module for mutant in sampled}):
             of_module = [mutant for mutant in tried if mutant.module == module]
             counts = Counter(results[mutant.number] for mutant in of_module)
@@ -101,20 +101,20 @@ def asked(module: str, wanted: list[str]) -> bool:
     return any(not path or module == path.rstrip("/") or module.startswith(path.rstrip("/") + "/") for path in wanted)
 
 
-def left_over(modules: set[str]) -> set[Key]:
-    """Return the mutants of modules that were not killed in their last run."""
+def left_over(modules: set[str], share: float) -> set[Key]:
+    """Return the mutants of modules that were not killed in their last run, which tried at least this share."""
     known = json.loads(SURVIVORS.read_text()) if SURVIVORS.exists() else {}
-    missing = sorted(modules - known.keys())
+    missing = sorted(module for module in modules if module not in known or known[module]["share"] < share)
     if missing:
-        raise SystemExit(f"error: {missing[0]} has not been run yet: run it without AGAIN first")
-    return {(module, *rest) for module in modules for rest in map(tuple, known[module])}
+        raise SystemExit(f"error: {missing[0]} has not been run with this share yet: run it without AGAIN first")
+    return {(module, *rest) for module in modules for rest in map(tuple, known[module]["survivors"])}
 
 
-def remember(modules: set[str], survivors: set[Key]) -> None:
-    """Keep which mutants of modules were not killed."""
+def remember(modules: set[str], share: float, survivors: set[Key]) -> None:
+    """Keep which mutants of modules were not killed among a share of all."""
     known = json.loads(SURVIVORS.read_text()) if SURVIVORS.exists() else {}
     for module in modules:
-        known[module] = sorted(key[1:] for key in survivors if key[0] == module)
+        known[module] = {"share": share, "survivors": sorted(key[1:] for key in survivors if key[0] == module)}
     SURVIVORS.write_text(json.dumps(known, indent=1))
 
 

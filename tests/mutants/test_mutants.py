@@ -188,3 +188,13 @@ def test_recordings_share_no_memory(tmp_path: Path, jobs: int) -> None:
 def test_a_failed_recording_ends_the_run() -> None:
     with pytest.raises(SystemExit, match="could not be recorded"):
         in_processes([lambda: 0, lambda: 1, lambda: 0], jobs=1)
+
+
+def test_again_tries_the_survivors_of_a_sample_that_was_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(mutants, "SURVIVORS", tmp_path / "survivors")
+    left, other = ("a.py", "f", "a < b", "a <= b"), ("b.py", "f", "a < b", "a <= b")
+    mutants.remember({"a.py", "c.py"}, 20, {left, other})
+    assert mutants.left_over({"a.py", "c.py"}, 5) == mutants.left_over({"a.py"}, 20) == {left}
+    for module, share in (("a.py", 21), ("b.py", 5)):
+        with pytest.raises(SystemExit, match=f"{module} has not been run with this share yet"):
+            mutants.left_over({module}, share)
