@@ -104,10 +104,11 @@ def warnings(verdict: Verdict, *, and_denials: bool) -> list[str]:
     if and_denials:
         reasons = verdict.reasons(Stance.ENFORCE) + reasons
     texts = list(dict.fromkeys(brief(_warning(reason), LONGEST_WARNING) for reason in reasons[:_MOST_COMPARED]))
-    not_compared = max(0, len(reasons) - _MOST_COMPARED)
-    if len(texts) + not_compared > MOST_WARNINGS:
-        texts[MOST_WARNINGS - 1 :] = [f"and {len(texts) + not_compared - MOST_WARNINGS + 1} more warnings"]
-    return texts
+    total = len(texts) + max(0, len(reasons) - _MOST_COMPARED)
+    if total == len(texts) <= MOST_WARNINGS:
+        return texts
+    shown = texts[: MOST_WARNINGS - 1]
+    return [*shown, f"and {total - len(shown)} more warnings"]
 
 
 def _warning(reason: Violation | Finding | Outcome) -> str:

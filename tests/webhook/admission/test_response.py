@@ -14,7 +14,14 @@ from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
 from gpugate.policies.sdk.findings import Patch, Stance, Violation
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
-from gpugate.webhook.admission.response import LONGEST_MESSAGE, encode, refuse, status
+from gpugate.webhook.admission.response import (
+    LARGEST,
+    LONGEST_MESSAGE,
+    encode,
+    encode_operations,
+    refuse,
+    status,
+)
 from gpugate.webhook.admission.review import Review, UnacceptableError
 
 if TYPE_CHECKING:
@@ -260,3 +267,90 @@ def test_annotations_list_the_policies_of_each_decision() -> None:
 
 def test_a_response_without_findings_has_no_other_members() -> None:
     assert response(verdict()) == {"uid": "u", "allowed": True, "auditAnnotations": {"generation": "g"}}
+
+
+def patched(size: int, *found: Finding) -> dict[str, Any]:
+    """Return the response with a patch whose operations have this size as JSON."""
+    padding = "x" * (size - len(encode_operations([{**ADD, "value": ""}])))
+    outcome = Outcome("pods/d", Stance.ENFORCE, found, (Patch("set", ("metadata",), {}, "adds it"),))
+    return response(verdict(outcomes=(outcome,), operations=({**ADD, "value": padding},)), Phase.MUTATE)
+
+
+def test_a_patch_of_a_mebibyte_is_sent() -> None:
+    review_response = patched(LARGEST)
+    assert (len(base64.b64decode(review_response["patch"])), "warnings" in review_response) == (1024 * 1024, False)
+    assert review_response["auditAnnotations"] == {"generation": "g", "mutate": "pods/d"}
+
+
+@pytest.mark.parametrize(("found", "warnings"), [(0, 1), (3, 4), (19, 20), (20, 20), (30, 20)])
+def test_a_larger_patch_is_not_sent(found: int, warnings: int) -> None:
+    review_response = patched(LARGEST + 1, *(finding(Stance.WARN, str(number)) for number in range(found)))
+    assert (review_response["allowed"], "patch" in review_response) == (True, False)
+    assert review_response["warnings"][0] == "[gpugate] not mutated: the patch is larger than 1 MiB"
+    assert len(review_response["warnings"]) == warnings
+    assert review_response["auditAnnotations"]["not-mutated"] == "pods/d"
+    assert "mutate" not in review_response["auditAnnotations"]
+
+
+@pytest.mark.parametrize("value", [float("nan"), (1, 2), {1: 2}], ids=["NaN", "tuple", "number as a key"])
+def test_a_patch_that_json_changes_is_an_error(value: object) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        encode_operations([{**ADD, "value": value}])
+
+
+def test_the_same_warning_is_shown_once_and_the_uncompared_are_counted() -> None:
+    def warned(*counts: int) -> list[str]:
+        messages = (str(index) for index, count in enumerate(counts) for _ in range(count))
+        warnings: list[str] = response(verdict(*(finding(Stance.WARN, message) for message in messages)))["warnings"]
+        return warnings
+
+    assert warned(1000) == ["[pods/x] spec: 0"]
+    assert warned(999, 1) == ["[pods/x] spec: 0", "[pods/x] spec: 1"]
+    # Only the first thousand are compared.
+    assert warned(1000, 1) == ["[pods/x] spec: 0", "and 1 more warnings"]
+    assert warned(1000, 50) == ["[pods/x] spec: 0", "and 50 more warnings"]
+    assert warned(*[1] * 20)[-1] == "[pods/x] spec: 19"
+
+
+@pytest.mark.parametrize(
+    ("phase", "generation", "members"),
+    [
+        (Phase.MUTATE, "", {"allowed": True, "warnings": ["[gpugate] not mutated: m"]}),
+        (
+            Phase.VALIDATE,
+            "g",
+            {
+                "allowed": False,
+                "status": {"status": "Failure", "message": "m", "reason": "RequestEntityTooLarge", "code": 413},
+                "auditAnnotations": {"generation": "g"},
+            },
+        ),
+    ],
+    ids=["mutating, not decoded", "validating, decoded"],
+)
+def test_every_member_of_a_refusal(phase: Phase, generation: str, members: dict[str, Any]) -> None:
+    error = UnacceptableError(413, "m", "u", "admission.k8s.io/v1")
+    assert answered(refuse(error, phase, generation))["response"] == {"uid": "u", **members}
+
+
+# `metav1.StatusReason` of `k8s.io/apimachinery` meta/v1, v0.36.
+REASONS = {
+    400: "BadRequest",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    408: "Timeout",
+    411: "",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    504: "Timeout",
+}
+
+
+@pytest.mark.parametrize(("code", "reason"), REASONS.items())
+def test_every_member_of_a_status(code: int, reason: str) -> None:
+    head = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    assert answered(status(code, "m")) == {**head, "message": "m", "reason": reason, "code": code}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpugate.webhook.admission.response import cut, listed, plain
+from gpugate.webhook.admission.response import brief, cut, listed, plain, within
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,32 @@ def test_cut(text: str, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("count", "shown"),
-    [(0, ""), (1, "p/a"), (3, "p/a,p/a,p/a"), (9, "p/a,p/a,p/a and 6 more")],
-    ids=["none", "one", "all", "some"],
+    [(0, ""), (1, "p/a"), (3, "p/a,p/a,p/a"), (4, "p/a,p/a,p/a and 1 more"), (9, "p/a,p/a,p/a and 6 more")],
+    ids=["none", "one", "all", "all but one", "some"],
 )
-def test_listed(count: int, shown: str) -> None:
-    assert listed(["p/a"] * count, 28) == shown
+@pytest.mark.parametrize("length", [27, 28, 30])
+def test_listed(count: int, shown: str, length: int) -> None:
+    assert listed(["p/a"] * count, length) == shown
+
+
+def test_no_item_is_listed_after_one_that_does_not_fit() -> None:
+    assert listed(["p/a", "p/" + "a" * 30, "p/a"], 28) == "p/a and 2 more"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\n" * 4, r"\n\n\n\n"),
+        ("\n" * 5, r"\n\n\..."),
+        ("a" * 8, "a" * 8),
+        ("a" * 9, "a" * 5 + "..."),
+    ],
+    ids=["escaped, fits", "escaped, cut", "fits", "cut"],
+)
+def test_brief(text: str, shown: str) -> None:
+    assert brief(text, 8) == shown
+
+
+@pytest.mark.parametrize(("text", "shown"), [("é" * 4, "é" * 4), ("é" * 5, "é" * 2 + "...")], ids=["fits", "cut"])
+def test_within_counts_bytes_and_cuts_at_a_character(text: str, shown: str) -> None:
+    assert within(text, 8) == shown
