@@ -34,6 +34,9 @@ class Scraped(Metrics):
 
     def value(self, name: str, **labels: str) -> float | None:
         """Return the exposed value of a metric; None if it is not exposed."""
+        return next((value for found, value in self.series(name) if found == labels), None)
+
+    def series(self, name: str) -> list[tuple[dict[str, str], float]]:
+        """Return the labels and the value of each exposed series of a metric."""
         families = text_string_to_metric_families(self.exposition("")[1].decode())
-        found = [s.value for family in families for s in family.samples if (s.name, s.labels) == (name, labels)]
-        return found[0] if found else None
+        return [(s.labels, s.value) for family in families for s in family.samples if s.name == name]

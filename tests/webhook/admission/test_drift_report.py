@@ -53,11 +53,17 @@ class ReportCase:
         self.seconds = 0.0
         self.report = DriftReport(cast("Shared", shared), KEEPING, live, lambda: NOW, lambda: self.seconds)
 
+    def log_after(self, seconds: float) -> int:
+        """Update the report after some seconds; return the number of lines in the log."""
+        self.seconds += seconds
+        self.report.update(AUTHORITIES)
+        return len(self.log.lines)
+
     def update(self, after: float = 60) -> dict[str, float]:
         """Update the report after some seconds; return the number of differences by reason."""
-        self.seconds += after
-        self.report.update(AUTHORITIES)
-        counts = {each.value: self.metrics.value("gpugate_webhook_config_drift", reason=each.value) for each in Reason}
+        self.log_after(after)
+        counts = {labels["reason"]: count for labels, count in self.metrics.series("gpugate_webhook_config_drift")}
+        assert set(counts) == {reason.value for reason in Reason}
         return {reason: count for reason, count in counts.items() if count}
 
 
@@ -95,6 +101,20 @@ def test_a_brief_difference_is_not_logged(case: ReportCase) -> None:
     counts = [case.update(), case.update(after=1)]
     case.live.objects.append(removed)
     assert (counts, case.update(), case.log.lines) == ([{"missing": 1}, {"missing": 1}], {}, [])
+
+
+def test_a_difference_lasts_from_ten_seconds_on(case: ReportCase) -> None:
+    case.live.objects.pop()
+    assert [case.log_after(seconds) for seconds in (60, 9, 1, 100)] == [0, 0, 1, 1]
+
+
+def test_a_difference_is_logged_with_its_remedy(case: ReportCase) -> None:
+    case.live.objects.pop()
+    assert [case.log_after(60) for _ in range(2)] == [0, 1]
+    ((level, message, fields),) = case.log.lines
+    assert (level, message) == ("warning", "webhook configuration is not as generated")
+    assert (set(fields), all(fields.values())) == ({"reason", "where", "found", "remedy"}, True)
+    assert "gpugate" in str(fields["where"])
 
 
 def test_unreadable_configurations_report_no_drift(case: ReportCase) -> None:

@@ -101,7 +101,7 @@ def test_until_when_bundles_vouch(case: ReportCase, bundles: dict[str, bytes], u
 
 @pytest.mark.parametrize(
     ("seconds", "says"),
-    [(0, []), (59, []), (61, ["+61 s from this Pod's"]), (-86_400, ["-86400 s from this Pod's"])],
+    [(0, []), (60, []), (-60, []), (61, ["+61 s from this Pod's"]), (-86_400, ["-86400 s from this Pod's"])],
 )
 def test_clocks_that_differ(case: ReportCase, seconds: int, says: list[str]) -> None:
     case.update(GOOD, skew=seconds * SECOND)
@@ -123,7 +123,17 @@ def test_an_error_of_the_keeper_is_reported(case: ReportCase) -> None:
     case.update(GOOD)
     case.report.broke("internal error: KeyError", leads=True)
     assert case.metrics.value("gpugate_certificate_management_healthy") == 0
-    assert case.log.reasons() == ["internal error: KeyError"]
+    assert case.log.lines[-1] == (
+        "error",
+        "certificates are not kept as they should be",
+        {"reason": "internal error: KeyError"},
+    )
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_an_error_of_the_keeper_keeps_the_leader(case: ReportCase, leads: bool) -> None:  # noqa: FBT001 -- a table's column
+    case.report.broke("internal error: KeyError", leads=leads)
+    assert case.metrics.value("gpugate_certificate_leader") == leads
 
 
 def test_problems_are_logged_independently(case: ReportCase) -> None:
@@ -132,11 +142,16 @@ def test_problems_are_logged_independently(case: ReportCase) -> None:
     assert case.log.reasons() == ["one", "two"]
 
 
+def test_each_reason_for_an_untrusted_certificate_is_a_problem(case: ReportCase) -> None:
+    case.update(replace(GOOD, troubles=("one",), waiting="two"), skew=61 * SECOND)
+    assert [reason.split(" ")[0] for reason in case.log.reasons()] == ["one", "two", "the"]
+
+
 def test_a_certificate_is_logged_once(case: ReportCase) -> None:
     for _ in range(3):
         case.update(GOOD)
-    made = [fields for _, message, fields in case.log.lines if message == "certificate made"]
-    assert made == [{"authority": LEAF.authority[:16], "expires": "2026-11-22T12:00:00+00:00"}]
+    fields = {"authority": LEAF.authority[:16], "expires": "2026-11-22T12:00:00+00:00"}
+    assert case.log.lines == [("info", "certificate made", fields)]
 
 
 def test_completed_actions_are_logged(case: ReportCase) -> None:

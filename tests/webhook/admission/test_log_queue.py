@@ -10,8 +10,9 @@ import textwrap
 from typing import IO, TYPE_CHECKING
 
 import pytest
+from eventually import eventually
 
-from gpugate.webhook.admission.log import LineQueue
+from gpugate.webhook.admission.log import LONGEST_LINE, LineQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -147,3 +148,58 @@ def test_a_descriptor_that_does_not_block_loses_nothing(pipe: tuple[int, int]) -
         received += len(os.read(reader, 1_000_000))
     queue.close(PATIENCE_SECONDS)
     assert dropped == []
+
+
+LINE = b"x" * 9 + b"\n"
+
+
+@pytest.fixture
+def full_pipe(pipe: tuple[int, int]) -> tuple[int, int]:
+    """A pipe to which every write blocks."""
+    reader, writer = pipe
+    os.set_blocking(writer, False)
+    try:
+        while os.write(writer, b"x" * LONGEST_LINE):
+            continue
+    except BlockingIOError:
+        os.set_blocking(writer, True)
+    return reader, writer
+
+
+def test_the_queue_is_limited_in_bytes_and_drops_its_rest(full_pipe: tuple[int, int]) -> None:
+    dropped: list[int] = []
+    queue = LineQueue(full_pipe[1], dropped.append, most_bytes=3 * len(LINE))
+    queue.start()
+    queue.put(LINE)
+    # The thread takes the line and blocks in the write.
+    assert eventually(lambda: queue._in_flight == 1)
+    for _ in range(4):
+        queue.put(LINE)
+    assert dropped == [1]
+    queue.close(0)
+    assert dropped == [1, 4]
+
+
+def test_after_a_close_the_queue_can_start_again(pipe: tuple[int, int]) -> None:
+    dropped: list[int] = []
+    queue = LineQueue(pipe[1], dropped.append, most_bytes=len(LINE))
+    for _ in range(3):
+        queue.start()
+        queue.put(LINE)
+        queue.close(PATIENCE_SECONDS)
+        queue.close(PATIENCE_SECONDS)
+    assert (os.read(pipe[0], 1000), dropped) == (LINE * 3, [])
+
+
+def test_lines_are_written_together_up_to_the_size_that_a_pipe_accepts_at_once(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+    queue = LineQueue(pipe[1], lambda _: None)
+    queue.start()
+    for size in (LONGEST_LINE, 1000, 3000, 96, 1, LONGEST_LINE - 1, 2):
+        queue._lines.append(b"x" * size)
+        queue._bytes += size
+    monkeypatch.setattr(queue, "_write", lambda chunk: written.append(len(chunk)) is None)
+    queue.close(PATIENCE_SECONDS)
+    assert (written, queue._bytes) == ([LONGEST_LINE, LONGEST_LINE, LONGEST_LINE, 2], 0)
