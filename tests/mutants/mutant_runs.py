@@ -31,7 +31,7 @@ import pytest
 from hypothesis import Phase, settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable
 
 ROOT: Final = Path(__file__).parents[2]
 BUILT: Final = ROOT / "build" / "mutants"
@@ -168,6 +168,10 @@ class _Collected:
         self._scratch = scratch
         self._seconds = 0.0
         self._failed = False
+        # What the setup of each fixture reached that several tests share, and of the current test what any did.
+        self._of_fixtures: dict[int, set[int]] = {}
+        self._of_setup: set[int] = set()
+        self._reached: mutant_switch.Reached | None = None
         self._imported = self._watch("imported")
 
     def _watch(self, name: str) -> mutant_switch.Reached:
@@ -189,6 +193,19 @@ class _Collected:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._seconds += report.duration
         self._failed |= report.failed
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
+        if self._reached is None:
+            return (yield)
+        self._of_setup |= set(self._reached.take())
+        try:
+            return (yield)
+        finally:
+            found = set(self._reached.take())
+            self._of_setup |= found
+            if fixturedef.scope != "function":
+                self._of_fixtures.setdefault(id(fixturedef), set()).update(found)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         imported = set(self._imported.take())
@@ -246,7 +263,7 @@ class _Collected:
             by_file.setdefault(item.path, []).append(item)
         kept = BUILT / self._area.name / "recorded"
         kept.mkdir(parents=True, exist_ok=True)
-        sources = _digest([Path(mutant_points.__file__), *(ROOT / file for file in self._area.files)])
+        sources = _digest([Path(mutant_points.__file__), Path(__file__), *(ROOT / file for file in self._area.files)])
         names = {file: kept / f"{_digest([file])}-{sources}.json" for file in by_file}
         missing = sorted((file for file in by_file if not names[file].exists()), key=lambda f: -len(by_file[f]))
         in_processes([self._recording(index, by_file[f], names[f]) for index, f in enumerate(missing)], self._jobs)
@@ -260,21 +277,30 @@ class _Collected:
     def _recording(self, index: int, items: list[pytest.Item], name: Path) -> Callable[[], int]:
         # A process for each file: a value that an earlier file left in a cache would hide what a later one reaches.
         def run() -> int:
-            reached = self._watch(f"recorded-{index}")
+            self._reached = reached = self._watch(f"recorded-{index}")
             told = {}
             for item, following in zip(items, [*items[1:], None], strict=True):
-                self._seconds, self._failed = 0.0, False
+                self._seconds, self._failed, self._of_setup = 0.0, False, set()
                 reached.take()
                 before = sum(os.times()[:4])
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
                 work = sum(os.times()[:4]) - before
-                told[item.nodeid] = (self._seconds, work, not self._failed, reached.take())
+                # Only the first test of a file sets up what all of them use.
+                shared = [self._of_fixtures.get(id(each), set()) for each in _fixtures(item)]
+                found = self._of_setup.union(reached.take(), *shared)
+                told[item.nodeid] = (self._seconds, work, not self._failed, sorted(found))
             partial = name.with_suffix(".partial")
             partial.write_text(json.dumps(told))
             partial.rename(name)
             return 0
 
         return run
+
+
+def _fixtures(item: pytest.Item) -> list[pytest.FixtureDef[Any]]:
+    """Return the fixtures that a test uses, also those that its fixtures use."""
+    found = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
+    return [definition for definitions in found.values() for definition in definitions]
 
 
 class _Reaching:

@@ -35,7 +35,10 @@ AREAS: Final = (
         (
             "tests/webhook/admission",
             "tests/webhook/bad_inputs",
+            # The process of the keeper.
+            "tests/webhook/kept",
             # The commands `serve` and `review`.
+            "tests/webhook/cli/project/test_review_project.py",
             "tests/webhook/cli/test_serve.py",
             "tests/webhook/cli/test_serve_certificates.py",
             "tests/webhook/cli/test_review.py",
