@@ -1,16 +1,25 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+import datetime as dt
+import errno
+import os
+import socket
+import ssl
+from collections import Counter
+from contextlib import contextmanager, suppress
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from gpugate.webhook.admission.asgi import AdmissionAsgi
-from gpugate.webhook.admission.front.limits import Limits
+from gpugate.webhook.admission.front import server
+from gpugate.webhook.admission.front.limits import FrontEvent, Limits
 from gpugate.webhook.admission.front.server import Front, listen
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
@@ -76,3 +85,186 @@ def test_probes_are_answered_under_load(waiting: int) -> None:
 
     served(client)
     assert codes == [b"200"]
+
+
+class Counted:
+    """A front without an application, and the events that it counted."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.events: Counter[FrontEvent] = Counter()
+        self.front = Front(lambda _load, _turns: nothing, Limits(**limits), self.count)
+
+    def count(self, event: FrontEvent) -> None:
+        self.events[event] += 1
+
+    @contextmanager
+    def listening(self, tls: Callable[[], ssl.SSLContext] | None = None) -> Iterator[Any]:
+        listener = listen("127.0.0.1", 0)
+        self.front.accept_from(listener, tls)
+        yield listener.getsockname()
+        self.front.stop_accepting()
+
+
+async def nothing(_scope: Any, _receive: Any, _send: Any) -> None:
+    """Answer nothing."""
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 -- sockets become ready between two iterations
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("host", "family"), [("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)], ids=["IPv4", "IPv6"]
+)
+def test_a_listener_has_the_family_of_its_address(host: str, family: int) -> None:
+    try:
+        listener = listen(host, 0)
+    except OSError:
+        pytest.skip("this machine has no such address")
+    with listener:
+        assert (listener.family, listener.getblocking(), listener.getsockname()[0]) == (family, False, host)
+        with pytest.raises(OSError, match="in use"):
+            listen(host, listener.getsockname()[1])
+
+
+def test_connections_above_the_limit_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_HEALTH_CONNECTIONS", 2)
+
+    async def run() -> None:
+        counted = Counted()
+        with counted.listening() as address:
+            kept = [await asyncio.open_connection(*address) for _ in range(2)]
+            await until(lambda: len(counted.front.open) == 2)
+            reader, closed = await asyncio.open_connection(*address)
+            assert await reader.read() == b""
+            assert counted.events == {FrontEvent.ACCEPTED: 2, FrontEvent.REFUSED_TOTAL: 1}
+            options = (
+                connection.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+                for connection in counted.front.open
+            )
+            assert list(options) == [1, 1]
+            # The admission port has a limit of its own.
+            assert counted.front.slots.open == 0
+            for _, writer in (*kept, (reader, closed)):
+                writer.close()
+            await until(lambda: not counted.front.open)
+        await counted.front.leave(0)
+
+    asyncio.run(run())
+
+
+def test_a_listener_that_was_closed_accepts_nothing() -> None:
+    async def run() -> None:
+        counted = Counted()
+        with counted.listening() as address:
+            pass
+        with pytest.raises(OSError, match="Connect call failed"):
+            await asyncio.open_connection(*address)
+
+    asyncio.run(run())
+
+
+def test_without_free_descriptors_accepting_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_PAUSE_SECONDS", 0)
+
+    class Full(socket.socket):
+        failures = 1
+
+        def accept(self) -> tuple[socket.socket, Any]:
+            if self.failures:
+                self.failures -= 1
+                raise OSError(errno.EMFILE, "Too many open files")
+            return super().accept()
+
+    async def run() -> None:
+        counted = Counted()
+        with listen("127.0.0.1", 0) as listener, Full(fileno=os.dup(listener.fileno())) as full:
+            full.setblocking(False)  # noqa: FBT003 -- the signature of socket
+            counted.front.accept_from(full, None)
+            _, writer = await asyncio.open_connection(*listener.getsockname())
+            await until(lambda: counted.front.open)
+            assert (full.failures, counted.events) == (0, {FrontEvent.ACCEPTED: 1})
+            counted.front.stop_accepting()
+            full.failures = 1
+            # A listener that was closed meanwhile is not used again.
+            counted.front._accept_again(full, None, counted.front.slots)
+            writer.close()
+            await until(lambda: not counted.front.open)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("sent", "event"),
+    [(b"GET / HTTP/1.1\r\n\r\n", FrontEvent.HANDSHAKE_FAILED), (b"", FrontEvent.HANDSHAKE_TIMEOUT)],
+    ids=["no TLS", "nothing"],
+)
+def test_a_failed_handshake_is_counted_and_frees_its_connection(sent: bytes, event: FrontEvent) -> None:
+    async def run() -> None:
+        counted = Counted(handshake=30 if sent else 0.01)
+        with counted.listening(lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)) as address:
+            reader, writer = await asyncio.open_connection(*address)
+            await until(lambda: counted.front.slots.open)
+            writer.write(sent)
+            with suppress(ConnectionError):
+                await reader.read()
+            await until(lambda: counted.events[event])
+            assert (counted.front.slots.open, counted.events) == (0, {FrontEvent.ACCEPTED: 1, event: 1})
+            writer.close()
+
+    asyncio.run(run())
+
+
+class Open:
+    """A connection that records what the front does with it."""
+
+    def __init__(self, front: Front, *, is_idle: bool = False, ends: bool = True) -> None:
+        self.front, self.is_idle, self.ends = front, is_idle, ends
+        self.calls: list[str] = []
+        front.open.add(cast("Any", self))
+
+    def expire(self, now: float) -> None:
+        self.calls.append("expire" if now <= self.front.loop.time() else "early")
+
+    def leave_after_answer(self) -> None:
+        self.calls.append("leave after answer")
+
+    def end(self) -> None:
+        self.calls.append("end")
+        if self.ends:
+            self.front.open.discard(cast("Any", self))
+
+
+def test_deadlines_are_checked_and_the_date_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_SWEEP_SECONDS", 0)
+
+    async def run() -> None:
+        front = Counted().front
+        connection = Open(front)
+        keeping = asyncio.create_task(front.keep_time())
+        await until(lambda: len(connection.calls) > 1)
+        keeping.cancel()
+        ((name, value),) = front.state.default_headers
+        date = parsedate_to_datetime(value.decode())
+        assert (name, value[-3:], abs((dt.datetime.now(dt.UTC) - date).total_seconds()) < 60) == (b"date", b"GMT", True)
+        assert set(connection.calls) == {"expire"}
+
+    asyncio.run(run())
+
+
+def test_a_front_that_leaves_ends_idle_connections_at_once_and_others_at_the_limit() -> None:
+    async def run() -> None:
+        front = Counted().front
+        idle, busy = Open(front, is_idle=True), Open(front)
+        leaving = asyncio.create_task(front.leave(30))
+        await until(lambda: "end" in idle.calls)
+        assert (front.draining, busy.calls, leaving.done()) == (True, ["leave after answer"], False)
+        busy.end()
+        await leaving
+        late = Open(front, ends=False)
+        await front.leave(0)
+        assert (idle.calls, late.calls) == (["leave after answer", "end"],) * 2
+
+    asyncio.run(run())
