@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import builtins
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -216,3 +217,30 @@ def test_the_help_groups_the_flags_and_names_their_values(gpugate: Run) -> None:
     del found["examples"]
 
     assert found == HELP
+
+
+def without(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the import of the server fail, because it needs a module that is missing."""
+    real = builtins.__import__
+
+    def fail(name: str, *arguments: Any, **options: Any) -> Any:
+        if name == "gpugate.webhook.admission.serve":
+            raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+        return real(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", fail)
+
+
+def test_without_the_extra_it_says_what_to_install(gpugate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    without("uvicorn", monkeypatch)
+
+    ran = gpugate("serve")
+
+    assert (ran.code, ran.err.splitlines()[0]) == (2, "error: uvicorn is not installed")
+
+
+def test_a_missing_module_of_gpugate_is_a_bug(gpugate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    without("gpugate.webhook.nowhere", monkeypatch)
+
+    with pytest.raises(ModuleNotFoundError, match=r"gpugate\.webhook\.nowhere"):
+        gpugate("serve")
