@@ -1,0 +1,224 @@
+"""What the supervisor prints, logs and measures; its processes are in tests of their own."""
+
+from __future__ import annotations
+
+import ctypes
+import datetime as dt
+import resource
+import socket
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from admission.logged import FakeLog
+
+from gpugate import __version__
+from gpugate.webhook.admission import serve
+from gpugate.webhook.admission.options import Keeping, ServeError, ServeOptions
+from gpugate.webhook.admission.policy_reload import Reload, load_rules
+from gpugate.webhook.admission.workers import WorkerExit
+
+URL = "https://localhost:8443"
+CURL = "curl --cacert {file} -H 'Content-Type: application/json' --data-binary @review.json https://localhost:8443/validate"
+
+
+@pytest.mark.parametrize(
+    ("created", "ca_file", "policy_file", "file", "note"),
+    [
+        (True, "ca.crt", None, "ca.crt", ""),
+        (True, "a b", "c d", "'a b'", ""),
+        (True, None, None, "CA_FILE", "where this command writes CA_FILE: gpugate serve --ca-file CA_FILE"),
+        (False, "ca.crt", None, "CA_FILE", "where CA_FILE contains the CA (PEM) of the certificate in --tls-cert"),
+    ],
+    ids=["created", "names with spaces", "created and not written", "given"],
+)
+def test_the_commands_that_register_a_server(
+    created: bool,  # noqa: FBT001 -- a table's column
+    ca_file: str | None,
+    policy_file: str | None,
+    file: str,
+    note: str,
+) -> None:
+    shown = serve.registration_help(
+        URL,
+        created=created,
+        ca_file=Path(ca_file) if ca_file else None,
+        policy_file=Path(policy_file) if policy_file else None,
+    )
+    policy = " --policy-file 'c d'" if policy_file else ""
+    assert shown.split("\n") == [
+        "To register it in a cluster that can reach this address:",
+        f"  gpugate registration --url {URL} --ca-file {file}{policy} | kubectl apply -f -",
+        *([f"  {note}"] if note else []),
+        "To test it:",
+        f"  {CURL.format(file=file)}",
+    ]
+
+
+class Recorded:
+    """Calls of any method of metrics."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *values: self.calls.append((name, *values))
+
+
+class Parent(serve._Parent):
+    def __init__(self, options: ServeOptions, *, authority: bytes | None = b"ca", error: str | None = None) -> None:
+        self.log, self.metrics, self.polls = FakeLog(), Recorded(), list[bool]()
+        identity = SimpleNamespace(authority=authority, not_after=dt.datetime(2026, 11, 22, tzinfo=dt.UTC))
+        admission, health = (SimpleNamespace(getsockname=lambda port=port: ("", port)) for port in (8443, 8081))
+
+        def poll(*, force: bool = False) -> str | None:
+            self.polls.append(force)
+            return error
+
+        parts: Any = SimpleNamespace(
+            options=options,
+            rules=load_rules(options.policy_file),
+            log=self.log,
+            metrics=self.metrics,
+            certificate=SimpleNamespace(identity=identity),
+            poll_certificate=poll,
+            admission=admission,
+            health=health,
+        )
+        super().__init__(parts)
+
+
+OPTIONS = ServeOptions("0.0.0.0", 8443)  # noqa: S104 -- not bound here
+
+
+def announced(capsys: pytest.CaptureFixture[str], options: ServeOptions, **parts: Any) -> list[str]:
+    Parent(options, **parts)._announce()
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_announcement_of_a_server_without_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    first, second, *_, health, ready = announced(capsys, OPTIONS)
+    assert first == f"gpugate {__version__} with {serve._summary(load_rules(None).ruleset)}"
+    assert second == "No cluster to watch: policies that need other objects are not evaluated."
+    assert (health, ready) == ("health: http://localhost:8081", f"ready: {URL}")
+
+
+def test_the_announcement_of_a_server_with_managed_certificates(capsys: pytest.CaptureFixture[str]) -> None:
+    keeping = Keeping("certificates", "platform", configuration="gates")
+    options = ServeOptions("::1", 8443, keeping=keeping, cluster=SimpleNamespace())  # type: ignore[arg-type] # only its presence counts
+    assert announced(capsys, options)[1:] == [
+        serve.certificates_help(keeping),
+        "health: http://[::1]:8081",
+        "ready: https://[::1]:8443",
+    ]
+
+
+def test_the_objects_of_managed_certificates_are_named() -> None:
+    assert serve.certificates_help(Keeping("certificates", "platform", configuration="gates")) == (
+        "The authorities in the Secret platform/certificates sign the serving certificate; "
+        "gpugate writes them into the webhook configurations gates."
+    )
+
+
+@pytest.mark.parametrize(("authority", "created"), [(b"ca", True), (None, False)], ids=["created", "given"])
+def test_the_announcement_depends_on_the_certificate(
+    capsys: pytest.CaptureFixture[str],
+    authority: bytes | None,
+    created: bool,  # noqa: FBT001 -- a table's column
+) -> None:
+    lines = announced(capsys, ServeOptions("10.0.0.1", 8443, ca_file=Path("ca.crt")), authority=authority)
+    url = "https://10.0.0.1:8443"
+    shown = serve.registration_help(url, created=created, ca_file=Path("ca.crt"), policy_file=None)
+    assert lines[2:-2] == shown.split("\n")
+
+
+def test_the_summary_counts_policies_by_mode_the_strictest_first(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    modes = "policies: {'*/*': {mode: audit}, nodepools/missing-gpu-limit: {mode: enforce}}"
+    file.write_text(f"apiVersion: gpugate.dev/v1\nkind: PolicyConfig\n{modes}\n")
+    ruleset = load_rules(file).ruleset
+    count = len(ruleset.rules)
+    assert serve._summary(ruleset) == f"{count} policies (1 enforce, {count - 1} audit)"
+
+
+EXPIRES = "2026-11-22T00:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("error", "lines"),
+    [
+        (None, []),
+        ("", [("info", "certificate in use", {"expires": EXPIRES})]),
+        ("m", [("error", "certificate invalid, the last valid one stays in use", {"error": "m"})]),
+    ],
+    ids=["unchanged", "loaded", "invalid"],
+)
+def test_a_new_certificate_is_logged(error: str | None, lines: list[Any]) -> None:
+    parent = Parent(OPTIONS, error=error)
+    parent._tick()
+    assert (parent.log.lines, parent.polls) == (lines, [False])
+
+
+def test_a_sighup_reads_both_files_again() -> None:
+    parent = Parent(OPTIONS)
+    parent._reload()
+    assert parent.polls == [True]
+    assert parent.log.lines == [("info", "policy file in force", {"generation": "shipped"})]
+    assert parent.metrics.calls == [("reloaded", "shipped", True)]
+
+
+def test_an_invalid_policy_file_is_logged() -> None:
+    parent = Parent(OPTIONS)
+    parent._reloaded(Reload("3f2a", "m"))
+    text = "policy file invalid, the last valid one stays in force"
+    assert parent.log.lines == [("error", text, {"generation": "3f2a", "error": "m"})]
+    assert parent.metrics.calls == [("reloaded", "3f2a", False)]
+
+
+def test_a_new_ruleset_is_for_workers_that_start_later() -> None:
+    parent = Parent(OPTIONS)
+    rules = load_rules(None)
+    parent._use(rules)
+    assert parent._shared.rules is rules
+
+
+def test_a_worker_that_ended_is_logged_and_counted() -> None:
+    parent = Parent(OPTIONS)
+    parent._ended(WorkerExit(7, -9))
+    assert parent.log.lines == [("error", "worker ended, another is started", {"pid": 7, "exit_code": -9})]
+    assert parent.metrics.calls == [("forget", 7), ("worker_restarted",)]
+
+
+@pytest.mark.parametrize(
+    ("hard", "limit"), [(resource.RLIM_INFINITY, 1), (4096, 1), (1, 1), (0, 0)], ids=["none", "a limit", "1", "0"]
+)
+def test_core_dumps_are_limited_to_a_byte(monkeypatch: pytest.MonkeyPatch, hard: int, limit: int) -> None:
+    limits: list[tuple[int, tuple[int, int]]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (hard, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda *given: limits.append(given))
+    serve.forbid_core_dumps()
+    assert limits == [(resource.RLIMIT_CORE, (limit, limit))]
+
+
+def test_large_blocks_are_mapped_and_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[int, int]] = []
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=lambda *pair: given.append(pair)))
+    serve.return_large_blocks()
+    # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of glibc's malloc.h.
+    assert sorted(given) == [(-3, 1024 * 1024), (-1, 1024 * 1024)]
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace())
+    serve.return_large_blocks()
+
+
+def test_an_address_in_use_is_an_error_of_the_server() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(ServeError, match=rf"^cannot listen on 127\.0\.0\.1 port {port}: address already in use"):
+            serve._listen("127.0.0.1", port)
+
+
+def test_a_folder_for_sockets_that_is_too_long_is_an_error(tmp_path: Path) -> None:
+    folder = tmp_path / ("x" * 120)
+    with pytest.raises(ServeError, match=r"^cannot open a socket in .*: AF_UNIX path too long: set TMPDIR$"):
+        serve._hand_over(folder)
