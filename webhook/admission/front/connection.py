@@ -399,16 +399,15 @@ class Connection(HttpToolsProtocol):
     def _refuse(self, refusal: Refusal) -> None:
         """Send an error and close, after the responses to earlier requests."""
         self._done = True
-        if self._stage is _Stage.BODY:
-            if self.pipeline:
-                self.pipeline.popleft()
-            else:
-                self.cycle.disconnected = True
-                self.cycle.message_event.set()
-        elif self.cycle is not None and not self.cycle.response_complete:  # type: ignore[redundant-expr]  # None before the first request, whatever uvicorn annotates
-            self._refusal = refusal
+        if self._stage is _Stage.BODY and self.pipeline:
+            # The request waits in the pipeline, because an earlier one has no response yet. Its response comes first.
+            self.pipeline.popleft()
+            self._refusal, self._deadline = refusal, math.inf
             return
-        if self.pipeline:
+        if self._stage is _Stage.BODY:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        elif self.cycle is not None and not self.cycle.response_complete:  # type: ignore[redundant-expr]  # None before the first request, whatever uvicorn annotates
             self._refusal = refusal
             return
         self._front.count(FrontEvent.CLIENT_REFUSED if refusal is self._client_refusal else FrontEvent.BAD_REQUEST)

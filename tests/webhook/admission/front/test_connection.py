@@ -22,6 +22,7 @@ FOREVER = 1e6
 GET = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
 HEAD = b"POST /validate HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\n"
 POST = HEAD + b"body"
+CHUNKED = HEAD.replace(b"Content-Length: 4", b"Transfer-Encoding: chunked")
 
 
 class Transport(asyncio.Transport):
@@ -201,6 +202,19 @@ def test_a_client_is_told_that_its_body_is_late() -> None:
     assert json.loads(body)["message"] == "the body did not arrive within 20 s"
 
 
+def test_an_earlier_request_is_answered_before_a_late_body_behind_it() -> None:
+    async def run(front: Front) -> None:
+        await front.send(POST, HEAD)
+        front.expire(LIMITS.body + 1)
+        front.expire(FOREVER)
+        assert front.codes == []
+        await front.answer()
+
+    front = play(run, at_once=False)
+    assert (front.codes, front.closes, front.paths) == ([200, 408], [False, True], ["/validate"])
+    assert front.events == Counter({FrontEvent.BODY_TIMEOUT: 1, FrontEvent.BAD_REQUEST: 1})
+
+
 @pytest.mark.parametrize(("at_once", "idle"), [(False, False), (True, True)], ids=["evaluates", "idle"])
 def test_no_deadline_while_the_server_answers_or_the_client_has_no_request(at_once: bool, idle: bool) -> None:  # noqa: FBT001 -- a table's columns
     async def run(front: Front) -> None:
@@ -314,11 +328,14 @@ REFUSED: dict[str, tuple[tuple[bytes, ...], list[int]]] = {
     "a length above 64 bits": ((HEAD.replace(b" 4", b" 1" + b"0" * 20),), [413]),
     "chunks with long extensions": (
         (
-            HEAD.replace(b"Content-Length: 4", b"Transfer-Encoding: chunked"),
+            CHUNKED,
             *[b"1;" + b"x" * 90 + b"\r\na\r\n"] * 5,
         ),
         [400],
     ),
+    "a broken body": ((CHUNKED, b"zz\r\n"), [400]),
+    "a broken body behind a request": ((POST + CHUNKED, b"zz\r\n"), [200, 400]),
+    "a broken body behind two requests": ((POST + POST, CHUNKED, b"zz\r\n"), [200, 200, 400]),
     "behind a request": ((POST + LINE + b"\r\n",), [200, 400]),
     "behind two requests": ((POST + POST, b"hello\r\n\r\n"), [200, 200, 400]),
     "behind an answered request": ((POST, b"hello\r\n\r\n"), [200, 400]),
