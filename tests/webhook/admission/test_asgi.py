@@ -49,6 +49,7 @@ class Worker:
         self.events: list[FrontEvent] = []
         self.spans: list[bytes] = []
         self.turns = 0
+        self.unread: list[bytes] = []
 
     # The gate.
 
@@ -84,6 +85,7 @@ class Worker:
     async def _request(self, parts: list[bytes], scope: dict[str, Any]) -> list[dict[str, Any]]:
         sent: list[dict[str, Any]] = []
         complete = scope.pop("complete", True)
+        self.unread = parts
 
         async def receive() -> dict[str, Any]:
             if not parts:
@@ -181,16 +183,29 @@ def status(sent: list[dict[str, Any]]) -> tuple[int, str, dict[str, str]]:
     return code, error["message"], headers
 
 
-def test_a_media_type_that_is_not_supported() -> None:
+@pytest.mark.parametrize("header", [(b"content-type", b"text/plain"), (b"content-encoding", b"gzip")], ids=str)
+def test_a_media_type_that_is_not_supported(header: tuple[bytes, bytes]) -> None:
     worker = Worker()
-    sent = worker.request(b"x" * 10, b"rest", headers=[(b"content-type", b"text/plain")])
+    sent = worker.request(b"x" * 10, b"re", b"st", headers=[header])
     code, _, headers = status(sent)
-    assert (code, headers, worker.calls) == (415, {"connection": "close"}, [])
+    assert (code, headers, worker.calls, worker.unread) == (415, {"connection": "close"}, [], [])
     # The rest of the body is read before the response ends, so that the client reads the response.
     assert [(message["body"] == b"", message.get("more_body", False)) for message in sent[1:]] == [
         (False, True),
         (True, False),
     ]
+
+
+def test_of_an_unneeded_body_a_limited_part_is_read() -> None:
+    worker = Worker()
+    mebibyte = b"x" * KIB * KIB
+    sent = worker.request(mebibyte, *[mebibyte] * 70, headers=[(b"content-type", b"text/plain")])
+    assert (status(sent)[0], len(worker.unread)) == (415, 70 - 64)
+
+
+def test_a_client_that_leaves_during_the_rest_gets_no_end() -> None:
+    sent = Worker().request(b"x", b"y", complete=False, headers=[(b"content-type", b"text/plain")])
+    assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
 
 
 def test_of_a_body_that_is_too_large_only_the_head_is_evaluated() -> None:

@@ -149,6 +149,18 @@ def test_only_quick_reviews_are_answered_if_another_process_takes_the_others(bud
     assert len(seen) == 1
 
 
+@pytest.mark.parametrize(
+    ("given", "most"), [(None, SECONDS), (0.02, 0.02), (10 * SECONDS, SECONDS)], ids=["usual", "smaller", "larger"]
+)
+def test_a_budget_is_at_most_the_usual_one(budget: CpuBudget, given: float | None, most: float) -> None:
+    before = time.thread_time()
+    budget.start(given)
+    end = budget._end
+    budget.stop()
+    assert end is not None
+    assert before + most <= end < before + most + 0.01
+
+
 def test_the_error_of_a_quick_review_is_its_answer(budget: CpuBudget) -> None:
     rules = Rules(bind((Policy("pods/own", "", (quick,)),), PolicyConfig()), "g")
     gate = Gate(rules, Namespaces(), lambda: dt.datetime(2026, 11, 21, tzinfo=dt.UTC), budget=budget)

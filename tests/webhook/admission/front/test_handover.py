@@ -55,6 +55,10 @@ def hand_over(tmp_path: Path) -> Iterator[HandOver]:
     created.listener.close()
 
 
+def test_accepting_never_blocks(hand_over: HandOver) -> None:
+    assert not hand_over.listener.getblocking()
+
+
 def test_the_other_process_receives_an_http_request(hand_over: HandOver) -> None:
     assert sent(hand_over, OK) == (
         Response(200, b"{}"),
