@@ -340,13 +340,19 @@ class Supervisor:
     def _start_worker(self, worker: int) -> None:
         self._board.clear(worker)
         process = self._context.Process(target=self._run_worker, args=(worker,), name=f"gpugate worker {worker + 1}")
-        process.start()
+        # Until it has its own handlers, the worker would record a signal in its copy of the supervisor and not end.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         self._running[worker] = _RunningWorker(process)
 
     def _run_worker(self, worker: int) -> None:
         signal.set_wakeup_fd(-1)
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         self._work(worker)
 
     def _replace_dead(self) -> None:
