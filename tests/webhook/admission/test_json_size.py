@@ -59,6 +59,7 @@ def test_deep_and_wide(levels: int, wide: int) -> None:
         pytest.param(rb'["a\",b,c,d"]', False, id="after-an-escaped-quote"),
         pytest.param(rb'["\\",2,3]', True, id="after-an-escaped-backslash"),
         pytest.param(rb'["\\\",2,3,4"]', False, id="after-both"),
+        pytest.param(b'{"a,":",,,","b,":",,,"}', False, id="commas-in-names-and-values"),
         pytest.param(b'["",",",1]', True, id="an-empty-string"),
         pytest.param(b"[[[[[[[", True, id="no-json"),
         pytest.param(b'"' * 100, False, id="only-quotes"),

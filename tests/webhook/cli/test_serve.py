@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpugate.webhook.admission import serve
+from gpugate.webhook.admission import serve, serve_command
 from gpugate.webhook.admission.front.limits import Limits
 from gpugate.webhook.admission.options import ServeOptions
 from gpugate.webhook.cluster.options import ClusterOptions
@@ -217,6 +217,7 @@ def test_the_help_groups_the_flags_and_names_their_values(gpugate: Run) -> None:
     del found["examples"]
 
     assert found == HELP
+    assert [action.dest for action in serve_command.parser()._actions if not action.help] == []
 
 
 def without(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
