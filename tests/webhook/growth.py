@@ -13,7 +13,10 @@ import datetime as dt
 import gc
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
 
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.defaults import with_defaults
@@ -22,7 +25,7 @@ from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.manifests.load import RunFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.field import Json, Path
@@ -83,17 +86,18 @@ def superlinear(
         cases: objects that these policies read; each part of a kind is grown once, in the first case that has it.
         count: elements of the smaller size; the larger has four times as many.
         floor: CPU seconds below which a cost is not looked at.
-        pairs: grow every pair of lists as well, rather than only each list alone and all together.
+        pairs: grow every pair of lists, rather than each value alone and all lists together.
     """
-    rulesets: dict[int, Ruleset] = {}
+    rulesets: dict[bytes, Ruleset] = {}
     seen: set[tuple[str, ...]] = set()
     for case in cases:
-        if id(case.config) not in rulesets:
-            rulesets[id(case.config)] = bind(catalog, case.config or PolicyConfig())
-        ruleset = rulesets[id(case.config)]
-        obj = case.request.object or {}
+        config = case.config or PolicyConfig()
+        written = msgspec.json.encode(config)
+        if written not in rulesets:
+            rulesets[written] = bind(catalog, config)
+        ruleset, obj = rulesets[written], _object(case)
         for paths in _selections(obj, pairs=pairs):
-            for naming in ("distinct", "same"):
+            for naming in _namings(paths, obj):
                 key = (case.request.kind.kind, naming, *(erased(path, obj) for path in paths))
                 if key in seen:
                     continue
@@ -113,7 +117,7 @@ def products(catalog: tuple[Policy, ...], pairs: Iterable[tuple[Case, Case]], *,
     """
     ruleset = bind(catalog, PolicyConfig())
     for smaller, larger in pairs:
-        costs = _costs(ruleset, smaller, [case.request.object or {} for case in (smaller, larger)], floor)
+        costs = _costs(ruleset, smaller, partial(_object, smaller), _object(larger), floor)
         if costs is not None:
             yield Growth(smaller.name, larger.name, *costs)
 
@@ -147,17 +151,28 @@ def replicated(obj: dict[str, Json], paths: Iterable[Path], count: int, *, disti
     return whole if isinstance(whole, dict) else {}
 
 
+def _object(case: Case) -> dict[str, Json]:
+    return case.request.object or {}
+
+
 def _selections(obj: dict[str, Json], *, pairs: bool) -> Iterator[tuple[Path, ...]]:
     places = [(path, value) for path, value in parts(obj) if path and isinstance(value, str | list | dict) and value]
-    for path, _ in places:
-        yield (path,)
     lists = [path for path, value in places if isinstance(value, list | dict) and len(path) > 1]
     if pairs:
         yield from ((one, other) for n, one in enumerate(lists) for other in lists[n + 1 :] if _apart(one, other))
+        return
+    for path, _ in places:
+        yield (path,)
     outermost = [path for path in lists if isinstance(_get(obj, path), list)]
     yield tuple(p for p in outermost if not any(p != q and p[: len(q)] == q for q in outermost))
     innermost = tuple(p for p in outermost if not any(p != q and q[: len(p)] == p for q in outermost))
     yield innermost
+
+
+def _namings(paths: tuple[Path, ...], obj: dict[str, Json]) -> tuple[str, ...]:
+    # Only elements of lists get names, so that without a list both would be the same object.
+    lists = any(isinstance(_get(obj, path), list) for path in paths)
+    return ("distinct", "same") if lists else ("same",)
 
 
 def _apart(one: Path, other: Path) -> bool:
@@ -168,28 +183,39 @@ def _apart(one: Path, other: Path) -> bool:
 def _measured(
     ruleset: Ruleset, case: Case, paths: tuple[Path, ...], naming: str, count: int, floor: float
 ) -> Growth | None:
-    obj = case.request.object or {}
+    obj = _object(case)
     if len(paths) == 1 and isinstance(_get(obj, paths[0]), str):
         count *= _CHARACTERS
     what = ", ".join(erased(path, obj).partition(":")[0] for path in paths)
     growth = None
     for size in (count, 2 * count):
-        requests = [replicated(obj, paths, each, distinct=naming == "distinct") for each in (size, _FACTOR * size)]
-        costs = _costs(ruleset, case, requests, floor)
+        grown = partial(replicated, obj, paths, distinct=naming == "distinct")
+        costs = _costs(ruleset, case, partial(grown, size), grown(_FACTOR * size), floor)
         if costs is None:
             return None
         growth = Growth(case.name, f"{what} ({naming} names)", *costs)
     return growth
 
 
-def _costs(ruleset: Ruleset, case: Case, requests: list[dict[str, Json]], floor: float) -> tuple[float, float] | None:
-    """Return the CPU seconds of two sizes where the larger costs too much, however often it is measured."""
+def _costs(
+    ruleset: Ruleset,
+    case: Case,
+    smaller_object: Callable[[], dict[str, Json]],
+    larger_object: dict[str, Json],
+    floor: float,
+) -> tuple[float, float] | None:
+    """Return the CPU seconds of two sizes where the larger costs too much, however often it is measured.
+
+    The smaller object is made only when the larger costs more than the floor, which few do.
+    """
     smaller = larger = float("inf")
+    made: dict[str, Json] | None = None
     for _ in range(_REPEATS):
-        larger = min(larger, _seconds(ruleset, case, requests[1]))
+        larger = min(larger, _seconds(ruleset, case, larger_object))
         if larger < floor:
             return None
-        smaller = min(smaller, _seconds(ruleset, case, requests[0]))
+        made = smaller_object() if made is None else made
+        smaller = min(smaller, _seconds(ruleset, case, made))
         if larger / smaller <= _MOST:
             return None
     return smaller, larger
