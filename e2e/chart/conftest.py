@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +26,15 @@ NAMESPACE = "guard"
 
 @dataclass(frozen=True)
 class Helm:
-    """A program: `ran` for its own answer, `objects` for what a chart becomes."""
+    """A program: `ran` for its own answer, `objects` for what a chart becomes.
+
+    Attributes:
+        program: the file.
+        rendered: flags, and the content of the files among them -> the pickled objects of the chart.
+    """
 
     program: Path
+    rendered: dict[tuple[str | bytes, ...], bytes] = field(default_factory=dict)
 
     def ran(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         command = [str(self.program), *map(str, arguments)]
@@ -37,9 +44,15 @@ class Helm:
         return self.ran("template", RELEASE, CHART, "--namespace", NAMESPACE, *flags)
 
     def objects(self, *flags: str | Path) -> list[Json]:
-        rendered = self.template(*flags)
-        assert rendered.returncode == 0, rendered.stderr
-        return [each for each in yaml.load_all(rendered.stdout, yaml.CSafeLoader) if each]
+        """Render the chart, once for the same flags and files; each caller gets objects of its own."""
+        key = tuple(flag.read_bytes() if isinstance(flag, Path) else flag for flag in flags)
+        if key not in self.rendered:
+            rendered = self.template(*flags)
+            assert rendered.returncode == 0, rendered.stderr
+            found = [each for each in yaml.load_all(rendered.stdout, yaml.CSafeLoader) if each]
+            self.rendered[key] = pickle.dumps(found)
+        objects: list[Json] = pickle.loads(self.rendered[key])  # noqa: S301 -- pickled above
+        return objects
 
     def refusal(self, *flags: str | Path) -> str:
         rendered = self.template(*flags)
