@@ -69,27 +69,43 @@ class Page(HTMLParser):
         return [value for _, attributes in self.elements if (value := attributes.get("id"))]
 
 
+@pytest.fixture(scope="module")
+def large() -> AuditReport:
+    return audit_reports.audit(3_000)
+
+
+@pytest.fixture(scope="module")
+def ten_thousand() -> AuditReport:
+    return audit_reports.audit(10_000)
+
+
+@pytest.fixture(scope="module")
+def large_text(large: AuditReport, presentation: Presentation) -> str:
+    return render(large, presentation)
+
+
 @pytest.fixture(scope="module", params=["audit", "hostile", "large"])
 def text(request: pytest.FixtureRequest, presentation: Presentation) -> str:
-    report = audit_reports.audit(3_000) if request.param == "large" else request.getfixturevalue(request.param)
+    report = request.getfixturevalue(request.param)
     return render(report, dataclasses.replace(presentation, rbac="kind: ClusterRole\n"))
 
 
-def test_every_element_is_closed_once(text: str) -> None:
-    assert Page(text).mistakes == []
+@pytest.fixture(scope="module")
+def page(text: str) -> Page:
+    return Page(text)
 
 
-def test_every_link_leads_somewhere_on_the_page(text: str) -> None:
-    page = Page(text)
+def test_every_element_is_closed_once(page: Page) -> None:
+    assert page.mistakes == []
 
+
+def test_every_link_leads_somewhere_on_the_page(page: Page) -> None:
     targets = {value.removeprefix("#") for _, attributes in page.elements if (value := attributes.get("href"))}
     assert targets - set(page.identities) == set()
     assert len(page.identities) == len(set(page.identities))
 
 
-def test_nothing_is_asked_for_and_nothing_runs_but_its_own(text: str) -> None:
-    page = Page(text)
-
+def test_nothing_is_asked_for_and_nothing_runs_but_its_own(page: Page, text: str) -> None:
     attributes = {name for _, found in page.elements for name in found}
     assert {tag for tag, _ in page.elements} & {
         "img",
@@ -111,8 +127,8 @@ def test_nothing_is_asked_for_and_nothing_runs_but_its_own(text: str) -> None:
     assert re.findall(r"url\(|@import|fetch\(|XMLHttpRequest|WebSocket|innerHTML|eval\(", text) == []
 
 
-def test_the_security_policy_allows_one_script_and_one_style_by_hash(text: str) -> None:
-    (policy,) = (a["content"] for tag, a in Page(text).elements if tag == "meta" and "http-equiv" in a)
+def test_the_security_policy_allows_one_script_and_one_style_by_hash(page: Page, text: str) -> None:
+    (policy,) = (a["content"] for tag, a in page.elements if tag == "meta" and "http-equiv" in a)
     hashes = [
         f"'sha256-{base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()}'"
         for part in (
@@ -151,12 +167,11 @@ def test_the_data_of_a_hostile_audit_survives(hostile: AuditReport, presentation
     assert read(json.dumps(embedded(render(hostile, presentation)))) == hostile
 
 
-def test_long_data_is_packed(presentation: Presentation) -> None:
-    report = audit_reports.audit(3_000)
-    found = embedded(render(report, presentation))
+def test_long_data_is_packed(large: AuditReport, large_text: str, presentation: Presentation) -> None:
+    found = embedded(large_text)
 
     assert (found["contains"], found["encoding"]) == ("gpugate.dev/audit/v1", "gzip+base64")
-    assert json.loads(gzip.decompress(base64.b64decode(found["data"]))) == json.loads(render_json(report, presentation))
+    assert json.loads(gzip.decompress(base64.b64decode(found["data"]))) == json.loads(render_json(large, presentation))
 
 
 def test_every_object_and_message_is_there_without_a_script(audit: AuditReport, presentation: Presentation) -> None:
@@ -183,10 +198,10 @@ def _written(text: str) -> str:
         pytest.param({"alone": True}, id="and-one-finding"),
     ],
 )
-def test_ten_thousand_findings_fit_in_two_megabytes(presentation: Presentation, unlike: dict[str, bool]) -> None:
-    report = audit_reports.audit(10_000)
-    if unlike:
-        report = audit_reports.all_different(report, **unlike)
+def test_ten_thousand_findings_fit_in_two_megabytes(
+    ten_thousand: AuditReport, presentation: Presentation, unlike: dict[str, bool]
+) -> None:
+    report = audit_reports.all_different(ten_thousand, **unlike) if unlike else ten_thousand
 
     assert sum(len(each.findings) for each in report.audited) >= 10_000
     assert len(render(report, presentation).encode()) < 2_000_000
@@ -203,8 +218,12 @@ def with_kinds(text: str) -> str:
 
 
 @pytest.mark.parametrize("namespaces", [False, True])
-def test_of_many_findings_every_message_stands_with_its_object(presentation: Presentation, namespaces: bool) -> None:  # noqa: FBT001 -- a parameter
-    report = audit_reports.all_different(audit_reports.audit(3_000), namespaces=namespaces)
+def test_of_many_findings_every_message_stands_with_its_object(
+    large: AuditReport,
+    presentation: Presentation,
+    namespaces: bool,  # noqa: FBT001 -- a parameter
+) -> None:
+    report = audit_reports.all_different(large, namespaces=namespaces)
     text = render(report, presentation)
     lists = with_kinds(text[text.index("<section id=today>") : text.index("<section id=namespaces>")])
 
@@ -215,30 +234,28 @@ def test_of_many_findings_every_message_stands_with_its_object(presentation: Pre
         assert [found.message for found in each.findings if _written(found.message) not in after] == []
 
 
-def test_a_link_without_text_shows_the_policy_whose_advice_it_leads_to(presentation: Presentation) -> None:
-    text = render(audit_reports.audit(3_000), presentation)
+def test_a_link_without_text_shows_the_policy_whose_advice_it_leads_to(large_text: str) -> None:
     named = {
         link: policy
-        for links, policy in re.findall(r'^(\[href=".*?){content:"(.*?)"}$', text, re.MULTILINE)
+        for links, policy in re.findall(r'^(\[href=".*?){content:"(.*?)"}$', large_text, re.MULTILINE)
         for link in re.findall(r"#f\d+", links)
     }
     pages = dict(
-        re.findall(r"<summary><b>(.*?)</b>.*?</summary>(.*?)</details>", text.partition("id=about")[2], re.DOTALL)
+        re.findall(r"<summary><b>(.*?)</b>.*?</summary>(.*?)</details>", large_text.partition("id=about")[2], re.DOTALL)
     )
 
-    assert set(named) == set(re.findall(r"<a href=(#f\d+)></a>", text)) != set()
+    assert set(named) == set(re.findall(r"<a href=(#f\d+)></a>", large_text)) != set()
     assert [link for link, policy in named.items() if f"id={link[1:]} " not in pages[policy]] == []
 
 
-def test_the_style_shows_the_kind_of_every_list_of_many(presentation: Presentation) -> None:
-    text = render(audit_reports.audit(3_000), presentation)
-    shown = re.findall(r'^\[data-kind="(.*?)"\]>li::before{content:"(.*?)"}$', text, re.MULTILINE)
+def test_the_style_shows_the_kind_of_every_list_of_many(large_text: str) -> None:
+    shown = re.findall(r'^\[data-kind="(.*?)"\]>li::before{content:"(.*?)"}$', large_text, re.MULTILINE)
 
-    assert dict(shown) == {kind: f"{kind}/" for kind in re.findall(r"<ol data-kind=(\w+)>", text)} != {}
+    assert dict(shown) == {kind: f"{kind}/" for kind in re.findall(r"<ol data-kind=(\w+)>", large_text)} != {}
 
 
-def test_namespaces_that_are_too_many_are_summed_up(presentation: Presentation) -> None:
-    report = audit_reports.all_different(audit_reports.audit(3_000), namespaces=True)
+def test_namespaces_that_are_too_many_are_summed_up(large: AuditReport, presentation: Presentation) -> None:
+    report = audit_reports.all_different(large, namespaces=True)
     table = render(report, presentation).partition("<section id=namespaces>")[2].partition("</section>")[0]
     there = len({each.object.namespace for each in report.audited if each.findings})
 
@@ -270,5 +287,5 @@ def test_names_that_are_pseudonyms_are_said_to_be(audit: AuditReport, presentati
     assert "replaced by pseudonyms" in render(replace(audit, anonymized=True), presentation)
 
 
-def test_the_same_audit_is_the_same_file(presentation: Presentation) -> None:
-    assert render(audit_reports.audit(3_000), presentation) == render(audit_reports.audit(3_000), presentation)
+def test_the_same_audit_is_the_same_file(large_text: str, presentation: Presentation) -> None:
+    assert render(audit_reports.audit(3_000), presentation) == large_text
