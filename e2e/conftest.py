@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import sys
 import time
 import uuid
 from pathlib import Path
@@ -60,6 +61,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     clusters = ("processes", "kind")
     parser.addoption("--cluster", choices=clusters, default=clusters[0], help="what the end-to-end tests run against")
     parser.addoption("--record-harms", action="store_true", help="write what harms were seen for the policies' pages")
+
+
+def pytest_configure() -> None:
+    # Tests and the programs that they start are compiled once, even where the environment keeps Python from it.
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
