@@ -145,10 +145,10 @@ class Pseudonyms:
             return False
         if any(form.fullmatch(token) for form in _FORMS):
             return True
-        domain, slash, rest = token.partition("/")
+        domain, slash, remainder = token.partition("/")
         if slash:
             known = self._is_word(token) or (
-                self._is_word(domain) and all(map(self._is_public, re.split("[/:]", rest)))
+                self._is_word(domain) and all(map(self._is_public, re.split("[/:]", remainder)))
             )
             return "." in domain and known
         return self._is_word(token) or self._is_compound(token)

@@ -247,8 +247,8 @@ class Wanted(NamedTuple):
 
     def bound(self, config: PolicyConfig) -> Ruleset:
         """Bind a configuration according to the flags."""
-        given = config if self.mode is None else replace(config, mode=self.mode)
-        return bind(CATALOG, given, self.only)
+        configured = config if self.mode is None else replace(config, mode=self.mode)
+        return bind(CATALOG, configured, self.only)
 
 
 def rules(wanted: Wanted, connection: Connection | None) -> Rules:
@@ -262,7 +262,7 @@ def rules(wanted: Wanted, connection: Connection | None) -> Rules:
         return Rules(parse_policy_file(wanted.file, data, wanted.bound), generation(data), f"policy file {wanted.file}")
     if wanted.installed and connection is None:
         raise UsageError("--with-installed needs a cluster: remove --from, or set --policy-file")
-    installed = _installed(connection, asked=wanted.installed) if connection else "no policy file was given"
+    installed = _installed(connection, requested=wanted.installed) if connection else "no policy file was given"
     if isinstance(installed, str):
         return Rules(load_policy_file(None, wanted.bound), SHIPPED, f"{installed}: every policy has its shipped mode")
     data = (installed.data or {})[_KEY].encode()
@@ -270,19 +270,19 @@ def rules(wanted: Wanted, connection: Connection | None) -> Rules:
     return Rules(ruleset, generation(data), f"policy file of {installed.name}")
 
 
-def _installed(connection: Connection, *, asked: bool) -> _ConfigMap | str:
+def _installed(connection: Connection, *, requested: bool) -> _ConfigMap | str:
     """Return the ConfigMap of the chart, or why there is none."""
     try:
         config_maps = _config_maps(connection)
     except (CallError, msgspec.DecodeError) as error:
-        if asked:
+        if requested:
             raise UsageError(f"--with-installed: the policy file cannot be read: {error}") from None
         return "no policy file was given, and the installed one cannot be read"
     holding = [config_map for config_map in config_maps if _KEY in (config_map.data or {})]
     if len(holding) > 1:
         names = ", ".join(config_map.name for config_map in holding)
         raise UsageError(f"several policy files are installed ({names}): select one with --policy-file")
-    if asked and not holding:
+    if requested and not holding:
         raise UsageError(f"--with-installed: no ConfigMap with the label {_LABEL['labelSelector']} contains {_KEY}")
     return holding[0] if holding else "no policy file was given, and none is installed"
 
@@ -342,23 +342,23 @@ class Asked:
     started: float
 
 
-def write(report: AuditReport, covered: Covered, asked: Asked, args: argparse.Namespace) -> None:
+def write(report: AuditReport, covered: Covered, request: Asked, args: argparse.Namespace) -> None:
     """Write all outputs; each file is written completely or not at all.
 
     Raises:
         UsageError: a file cannot be written.
     """
-    policies = [rule.policy for rule in asked.ruleset.rules]
+    policies = [rule.policy for rule in request.ruleset.rules]
     if args.write_exemptions:
         text = exemptions(report, covered, policies, args.exemption_days, args.exemption_owner)
         options.write(args.write_exemptions, text)
-    earlier = asked.plan.earlier
-    comparison = compare(earlier, report, _looked_at(asked.ruleset, asked.selection)) if earlier else None
+    earlier = request.plan.earlier
+    comparison = compare(earlier, report, _looked_at(request.ruleset, request.selection)) if earlier else None
     if args.anonymize:
         names = pseudonyms(report, args.salt, comparison)
         comparison = anonymize_comparison(comparison, names) if comparison else None
         report = anonymize(report, names)
-    for file, name in asked.outputs.items():
+    for file, name in request.outputs.items():
         paint = plain.wanted(args.color, is_terminal=not file and sys.stdout.isatty(), environment=os.environ)
         presentation = Presentation(
             policies=policies,
@@ -368,8 +368,8 @@ def write(report: AuditReport, covered: Covered, asked: Asked, args: argparse.Na
             include_passed=args.include_passed,
             hours_per_month=args.hours_per_month,
             comparison=comparison,
-            rbac=rights(asked.ruleset, args),
-            seconds=time.perf_counter() - asked.started,
+            rbac=rights(request.ruleset, args),
+            seconds=time.perf_counter() - request.started,
             docs=args.docs_url or "",
         )
         options.write(file, audit_formats.render(name, report, presentation))

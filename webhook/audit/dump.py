@@ -31,7 +31,7 @@ class DumpSource:
         self._cluster = Cluster(", ".join(paths))
         self._complete = complete
         self._objects: dict[tuple[str, str], Packed] = {}
-        self._seen: set[tuple[str, str, str, str]] = set()
+        self._names: set[tuple[str, str, str, str]] = set()
         self._trouble: list[NotEvaluated] = []
         for path in expand(paths):
             if isinstance(path, Problem):
@@ -91,8 +91,8 @@ class DumpSource:
         request = item.request
         # A must-gather contains each Pod twice: in the list of its namespace, and in a separate file.
         key = (request.kind.group, request.kind.kind, request.namespace, request.name)
-        if key not in self._seen:
-            self._seen.add(key)
+        if key not in self._names:
+            self._names.add(key)
             self._objects.setdefault(key[:2], Packed()).add(Stored(request.kind, dict(request.object or {})))
 
     def _troubled(self, problem: Problem) -> None:

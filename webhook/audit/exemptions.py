@@ -126,6 +126,6 @@ def _head(report: AuditReport, day: dt.date, days: int, left: list[str]) -> str:
     if report.not_evaluated or report.coverage < 1:
         lines.append("Not everything could be evaluated: objects that were not evaluated may still be denied.")
     if left:
-        shown = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
-        lines.append(f"Exemptions cannot allow fields of the wrong type, because the API server rejects them: {shown}.")
+        names = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
+        lines.append(f"Exemptions cannot allow fields of the wrong type, because the API server rejects them: {names}.")
     return "".join(f"# {line}\n" for line in lines)

@@ -83,10 +83,10 @@ def _reserved(spec: Field, resource: str, factor: float) -> int:
     running = sum(_amount(c["resources", "requests", resource], factor) for c in spec["containers"])
     sidecars = peak = 0
     for container in spec["initContainers"]:
-        asked = _amount(container["resources", "requests", resource], factor)
-        peak = max(peak, sidecars + asked)
+        requested = _amount(container["resources", "requests", resource], factor)
+        peak = max(peak, sidecars + requested)
         if container["restartPolicy"].text == "Always":
-            sidecars += asked
+            sidecars += requested
     whole = spec["resources", "requests", resource]
     reserved = _amount(whole, factor) if whole else max(running + sidecars, peak)
     return reserved + _amount(spec["overhead", resource], factor)
@@ -254,7 +254,7 @@ class GpuTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What was seen while objects were judged.
+    """The Pods, nodes and templates that the audit read.
 
     Attributes:
         pods: every Pod that asks for accelerators and has not finished, of excluded namespaces too.
@@ -387,10 +387,10 @@ class Stock:
     def _devices(self, pod: Field, context: AnyContext) -> Iterator[Devices]:
         for claim in pod["spec", "resourceClaims"]:
             spec = claim_spec(claim, context)
-            for asked in requested_devices(spec) if spec else ():
-                granted = max(asked, key=lambda name: asked[name])
+            for requested in requested_devices(spec) if spec else ():
+                granted = max(requested, key=lambda name: requested[name])
                 if self._platform.is_accelerator_class(granted):
-                    yield Devices(granted, asked[granted], claim["resourceClaimName"].text)
+                    yield Devices(granted, requested[granted], claim["resourceClaimName"].text)
 
     def inventory(self, *, nodes_known: bool, pods_known: bool) -> Inventory:
         """Return what was collected."""
@@ -410,6 +410,6 @@ class Stock:
 def _bare(stored: Stored) -> dict[str, Any]:
     """Return an object with its type, without its status and what the API server keeps about its fields."""
     metadata = stored.object.get("metadata")
-    kept = {key: value for key, value in metadata.items() if key != "managedFields"} if metadata else {}
+    metadata_fields = {key: value for key, value in metadata.items() if key != "managedFields"} if metadata else {}
     typed = {"apiVersion": stored.kind.api_version, "kind": stored.kind.kind}
-    return {**{k: v for k, v in stored.object.items() if k != "status"}, **typed, "metadata": kept}
+    return {**{k: v for k, v in stored.object.items() if k != "status"}, **typed, "metadata": metadata_fields}

@@ -107,9 +107,9 @@ class _Page(msgspec.Struct):
 
 
 class Listing:
-    """One list in pages; `left` is how many objects the last page said are to come, None where it did not.
+    """One list in pages; `left` is the number of remaining objects according to the last page, None if it has none.
 
-    `told` hears of every page: how many objects it has, and how many are to come.
+    `page_read` is called for each page, with the number of its objects and of the remaining ones.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Listing:
         self._get = get
         self._path = path
         self._limit = limit
-        self._told = page_read
+        self._page_read = page_read
         self._last = b""
         self.left: int | None = None
 
@@ -151,7 +151,7 @@ class Listing:
                 continue
             following = page.metadata.token
             self.left = page.metadata.remaining_item_count if following else 0
-            self._told(len(page.items or ()), self.left)
+            self._page_read(len(page.items or ()), self.left)
             for item in page.items or ():
                 obj = orjson.loads(memoryview(item))
                 if self._is_next(obj, check=restarts > 0):
@@ -204,11 +204,11 @@ class _Review(msgspec.Struct):
 class LiveSource:
     """A cluster behind a connection.
 
-    `namespaces` are read alone where all namespaces together may not be. `told` hears of every page: of which kind, how
-    many objects it has and how many are to come, None where nobody knows.
+    `namespaces` are read one by one if the credentials may not list all namespaces. `page_read` is called for each
+    page, with its kind, the number of its objects and of the remaining ones, None if that is unknown.
 
     Raises:
-        CallError: the API server does not answer, or takes nobody with these credentials.
+        CallError: the API server does not answer, or rejects these credentials.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class LiveSource:
         self._limit = limit
         # One that is named twice holds no more objects.
         self._namespaces = tuple(dict.fromkeys(namespaces))
-        self._told = page_read
+        self._page_read = page_read
         self._paths: dict[Kind, str] = {}
         self._cluster = self._identified(name)
 
@@ -302,7 +302,7 @@ class LiveSource:
 
     def _listed(self, kind: Kind, path: str) -> Iterator[Stored]:
         gvk = _typed(kind, path)
-        listing = Listing(self._get, path, self._limit, partial(self._told, kind))
+        listing = Listing(self._get, path, self._limit, partial(self._page_read, kind))
         try:
             for obj in listing.objects():
                 yield Stored(gvk, obj)
@@ -314,7 +314,7 @@ class LiveSource:
 
     def _identified(self, name: str) -> Cluster:
         try:
-            # Whoever named the wrong cluster wants to know soon.
+            # With the wrong cluster, the command must fail soon.
             answer = retried(lambda: self._connection.read("/version", {}), self._throttle, tries=_FIRST_TRIES)
             version = msgspec.json.decode(answer, type=_Version)
         except ApiError as error:
@@ -339,11 +339,11 @@ def _typed(kind: Kind, path: str) -> GroupVersionKind:
     return GroupVersionKind(kind.group, path.split("/")[-2], kind.name)
 
 
-def _not_read(what: str, error: Exception, left: int | None = None) -> NotReadError:
+def _not_read(resource: str, error: Exception, left: int | None = None) -> NotReadError:
     if isinstance(error, NotServedError):
         return NotReadError(str(error), absent=True)
     if isinstance(error, ApiError) and error.code == 403:
-        return NotReadError(f"these credentials may not list {what}: see `gpugate audit --print-rbac`")
+        return NotReadError(f"these credentials may not list {resource}: see `gpugate audit --print-rbac`")
     if isinstance(error, ApiError) and error.code == 401:
         return NotReadError("the API server no longer accepts these credentials", left=left)
     return NotReadError(str(error), left=left)

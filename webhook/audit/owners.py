@@ -78,8 +78,8 @@ def entry(kind: GroupVersionKind, obj: Mapping[str, Any], *, labels: bool = Fals
     name = ObjectName(
         kind.api_version, kind.kind, str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
     )
-    kept = Field(metadata)["labels"].labels if labels else None
-    return Entry(name, str(metadata.get("uid") or ""), controller(obj), kept)
+    own_labels = Field(metadata)["labels"].labels if labels else None
+    return Entry(name, str(metadata.get("uid") or ""), controller(obj), own_labels)
 
 
 class Owners:
@@ -115,12 +115,12 @@ class Owners:
         return Top(last, missing)
 
     def _chain(self, start: Entry) -> Iterator[Entry]:
-        seen, last = {id(start)}, start
+        visited, last = {id(start)}, start
         for _ in range(_LONGEST):
             owner = self.of(last.reference, start.name.namespace) if last.reference else None
-            if owner is None or id(owner) in seen:
+            if owner is None or id(owner) in visited:
                 return
-            seen.add(id(owner))
+            visited.add(id(owner))
             last = owner
             yield owner
 

@@ -39,12 +39,12 @@ class Record:
     skipped: dict[str, str] = field(default_factory=dict)
     _paths: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
-    def add(self, judgement: Judgement, judged: ObjectName) -> None:
+    def add(self, judgement: Judgement, evaluated: ObjectName) -> None:
         """Add the findings of the owner itself, or of an object that it owns.
 
         A finding of a template is not repeated for the Pods that were created from it.
         """
-        dependent = None if judged == self.name else judged
+        dependent = None if evaluated == self.name else evaluated
         for stated in judgement.findings:
             finding = stated.finding
             paths = self._paths.setdefault((finding.policy, finding.message), [])
@@ -121,12 +121,12 @@ def each_cause_once(records: Sequence[Record]) -> Iterator[Audited]:
     for index, leading in leaders.items():
         for leader in leading:
             related.setdefault(leader, {})[records[findings[index][0]].name] = None
-    kept: list[list[Finding]] = [[] for _ in records]
+    reported_findings: list[list[Finding]] = [[] for _ in records]
     for index, (number, finding) in enumerate(findings):
         if index not in leaders:
             others = tuple(related.get(index, ()))
-            kept[number].append(msgspec.structs.replace(finding, related=others) if others else finding)
-    for record, reported in zip(records, kept, strict=True):
+            reported_findings[number].append(msgspec.structs.replace(finding, related=others) if others else finding)
+    for record, reported in zip(records, reported_findings, strict=True):
         yield record.audited(reported)
 
 

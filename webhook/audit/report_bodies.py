@@ -69,20 +69,20 @@ def results(audited: Audited, earlier: Sequence[Mapping[str, Any]], seconds: int
     since = {_id(result): result["timestamp"] for result in earlier if "timestamp" in result}
     entries = [
         {**result, "timestamp": since.get(_id(result), {"seconds": seconds, "nanos": 0})}
-        for result in _found(audited, limits)
+        for result in _results_of_findings(audited, limits)
     ]
     named = {result["policy"] for result in entries}
-    kept = [
+    unevaluated = [
         dict(result) for result in earlier if result.get("policy") in audited.skipped and result["policy"] not in named
     ]
-    return entries + kept
+    return entries + unevaluated
 
 
 def _id(result: Mapping[str, Any]) -> str:
     return str((result.get("properties") or {}).get("resultID", ""))
 
 
-def _found(audited: Audited, limits: Limits) -> Iterator[Json]:
+def _results_of_findings(audited: Audited, limits: Limits) -> Iterator[Json]:
     def policy_and_path(finding: Finding) -> tuple[str, str]:
         return code(finding), finding.path
 
@@ -130,8 +130,8 @@ def cut_to(entries: list[Json], uid: str, limits: Limits) -> list[Json]:
     fitting = sum(1 for end in ends if end <= limits.bytes)
     if len(entries) <= min(fitting, limits.results):
         return entries
-    kept = entries[: min(fitting, limits.results - 1)]
-    left = len(entries) - len(kept)
+    fitting_entries = entries[: min(fitting, limits.results - 1)]
+    left = len(entries) - len(fitting_entries)
     omitted: Json = {
         "source": SOURCE,
         "policy": CUT,
@@ -141,19 +141,19 @@ def cut_to(entries: list[Json], uid: str, limits: Limits) -> list[Json]:
         "message": f"{left} more findings are not in this report; `gpugate audit` shows them",
         "properties": {"resultID": _hash(uid, CUT), "cut": str(left)},
     }
-    return [*kept, omitted]
+    return [*fitting_entries, omitted]
 
 
 def short(text: str, longest: int) -> str:
     """Return a text without control characters, and shortened."""
-    shown = plain(text)
-    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+    printable = plain(text)
+    return printable if len(printable) <= longest else f"{printable[: longest - 1]}…"
 
 
 def lines(text: str, longest: int) -> str:
     """Return a text of several lines without other control characters, and shortened."""
-    shown = "\n".join(map(plain, text.splitlines()))
-    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+    printable = "\n".join(map(plain, text.splitlines()))
+    return printable if len(printable) <= longest else f"{printable[: longest - 1]}…"
 
 
 def _hash(*parts: str) -> str:

@@ -64,7 +64,7 @@ class Coverage:
         """Set how many objects of a kind were read, and how many were not; None if unknown."""
         self._kinds.setdefault(kind, _Kind()).read = read / (read + left) if left and read else 0.0
 
-    def judged(self, kind: str, called: int, skipped: int) -> None:
+    def evaluated(self, kind: str, called: int, skipped: int) -> None:
         """Add the numbers of called and skipped policies on objects of a kind."""
         counted = self._kinds.setdefault(kind, _Kind())
         counted.called += called
@@ -89,7 +89,7 @@ class Coverage:
 
 @dataclass(slots=True)
 class Tools:
-    """What objects are judged with, and where the results go.
+    """The data that objects are evaluated with, and the collections of results.
 
     Attributes:
         labels: whether objects are selected by labels, so that these must be kept.
@@ -113,8 +113,8 @@ class Reading:
     """Reads one resource after the other.
 
     Attributes:
-        waiting: what is to be judged, in the order in which it was read.
-        of_pods: what is to be judged once Pods are known, because they made it.
+        waiting: the objects to evaluate, in the order in which they were read.
+        of_pods: the objects to evaluate once Pods are known, because Pods own them.
         counts: kind -> how many objects were read.
         not_evaluated: what could not be read.
         unread: resources of which not everything was read.
@@ -139,7 +139,7 @@ class Reading:
         try:
             for stored in self._source.read(kind):
                 self.counts[kind.name] += 1
-                self._take(stored, judged=resource.judged)
+                self._take(stored, evaluated=resource.judged)
         except NotReadError as error:
             reason, namespaces = str(error), error.namespaces
             self.missed(resource, error)
@@ -176,7 +176,7 @@ class Reading:
         if names:
             yield NotEvaluated(", ".join(sorted(names)), self._source.absence)
 
-    def _take(self, stored: Stored, *, judged: bool) -> None:
+    def _take(self, stored: Stored, *, evaluated: bool) -> None:
         tools = self._tools
         tools.facts.add(stored)
         tools.stock.object(stored)
@@ -184,7 +184,7 @@ class Reading:
             return
         object_entry = entry(stored.kind, stored.object, labels=tools.labels)
         tools.lineage.owners.add(object_entry)
-        if not judged or self._is_made_from_template(stored.kind, object_entry):
+        if not evaluated or self._is_made_from_template(stored.kind, object_entry):
             return
         if object_entry.reference and object_entry.reference.kind == "Pod":
             self.pods_asked_for.add(object_entry.reference.uid)
@@ -193,7 +193,7 @@ class Reading:
             self.waiting.add(stored)
 
     def _is_made_from_template(self, kind: GroupVersionKind, object_entry: Entry) -> bool:
-        """Tell whether an object holds Pod templates that its owner's template says already, and nothing else is judged."""
+        """Tell whether an object has only Pod templates that its owner's template contains already."""
         if object_entry.reference is None or (kind.group, kind.kind) not in TEMPLATES:
             return False
         ruleset = self._tools.ruleset
@@ -247,7 +247,7 @@ class PodScan:
             if known.judgement is None:
                 known.judgement = tools.judging.judge(creation(stored.kind, content, _user(pod)))
                 tools.exemptions |= known.judgement.exemptions
-            tools.coverage.judged("pods", known.judgement.called, len(known.judgement.skipped))
+            tools.coverage.evaluated("pods", known.judgement.called, len(known.judgement.skipped))
             record.add(known.judgement, self_entry.name)
         phase = _text(pod, "status", "phase")
         if phase not in FINISHED:
@@ -387,7 +387,7 @@ def _judge_all(tools: Tools, waiting: Packed) -> None:
             record.add(judgement, object_entry.name)
             tools.exemptions |= judgement.exemptions
             resource = tools.resources.get((stored.kind.group, stored.kind.kind)) or str(stored.kind)
-            tools.coverage.judged(resource, judgement.called, len(judgement.skipped))
+            tools.coverage.evaluated(resource, judgement.called, len(judgement.skipped))
 
 
 def _judge_pods(tools: Tools, reading: Reading, source: Source, pods: AuditedResource) -> None:

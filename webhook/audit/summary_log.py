@@ -52,8 +52,8 @@ def summary_line(report: AuditReport, written: Written | None = None) -> str:
 
 
 def _first(texts: list[str]) -> list[str]:
-    shown = [_short(text) for text in texts[:_MOST]]
-    return shown if len(texts) <= _MOST else [*shown, f"and {len(texts) - _MOST} more"]
+    listed = [_short(text) for text in texts[:_MOST]]
+    return listed if len(texts) <= _MOST else [*listed, f"and {len(texts) - _MOST} more"]
 
 
 def _short(text: str) -> str:

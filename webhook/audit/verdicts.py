@@ -72,12 +72,12 @@ def as_created(obj: Object, *, keep_version: bool = False) -> Object:
     With `keep_version` the `resourceVersion` stays, by which a policy sees that others may have changed the object since.
     """
     metadata = obj.get("metadata")
-    kept = {key: value for key, value in obj.items() if key != "status"}
+    created = {key: value for key, value in obj.items() if key != "status"}
     if isinstance(metadata, dict):
-        kept["metadata"] = _metadata(metadata)
+        created["metadata"] = _metadata(metadata)
         if keep_version and "resourceVersion" in metadata:
-            kept["metadata"]["resourceVersion"] = metadata["resourceVersion"]
-    return kept
+            created["metadata"]["resourceVersion"] = metadata["resourceVersion"]
+    return created
 
 
 def pod_as_created(pod: Object, owner_kind: str = "") -> Object:
@@ -86,19 +86,19 @@ def pod_as_created(pod: Object, owner_kind: str = "") -> Object:
     `owner_kind` is the kind of its controller, because a DaemonSet binds its Pods to nodes by affinity. `nodeName` is kept if
     the creator of the Pod set it. The managed fields show that, because a binding does not appear in them.
     """
-    kept = as_created(pod)
+    created = as_created(pod)
     spec = pod.get("spec")
     if isinstance(spec, dict):
-        kept["spec"] = _spec(spec, owner_kind, names_node=_wrote_node_name(pod))
-    return kept
+        created["spec"] = _spec(spec, owner_kind, names_node=_wrote_node_name(pod))
+    return created
 
 
 def _metadata(metadata: Object) -> Object:
-    kept = {key: metadata[key] for key in _METADATA if metadata.get(key) is not None}
-    annotations = kept.get("annotations")
+    created = {key: metadata[key] for key in _METADATA if metadata.get(key) is not None}
+    annotations = created.get("annotations")
     if isinstance(annotations, dict) and not _ANNOTATIONS.isdisjoint(annotations):
-        kept["annotations"] = {key: value for key, value in annotations.items() if key not in _ANNOTATIONS}
-    return kept
+        created["annotations"] = {key: value for key, value in annotations.items() if key not in _ANNOTATIONS}
+    return created
 
 
 def _wrote_node_name(pod: Object) -> bool:
@@ -110,24 +110,24 @@ def _wrote_node_name(pod: Object) -> bool:
 
 
 def _spec(spec: Object, owner_kind: str, *, names_node: bool) -> Object:
-    kept = {
+    created = {
         key: value
         for key, value in spec.items()
         if key not in _RESOLVED and not (key in _DEFAULTS and value == _DEFAULTS[key])
     }
     if not names_node:
-        kept.pop("nodeName", None)
+        created.pop("nodeName", None)
     of_daemon_set = owner_kind == "DaemonSet"
-    _leave_out(kept, "tolerations", lambda toleration: _is_added_toleration(toleration, of_daemon_set=of_daemon_set))
-    tokens = {_name(volume) for volume in _list(kept.get("volumes")) if _TOKEN_VOLUME.fullmatch(_name(volume))}
+    _leave_out(created, "tolerations", lambda toleration: _is_added_toleration(toleration, of_daemon_set=of_daemon_set))
+    tokens = {_name(volume) for volume in _list(created.get("volumes")) if _TOKEN_VOLUME.fullmatch(_name(volume))}
     if tokens:
-        _leave_out(kept, "volumes", lambda volume: _name(volume) in tokens)
+        _leave_out(created, "volumes", lambda volume: _name(volume) in tokens)
         for containers in ("containers", "initContainers"):
-            if containers in kept:
-                kept[containers] = [_without_mounts(container, tokens) for container in _list(kept[containers])]
+            if containers in created:
+                created[containers] = [_without_mounts(container, tokens) for container in _list(created[containers])]
     if of_daemon_set:
-        _forget_node(kept)
-    return kept
+        _forget_node(created)
+    return created
 
 
 def _leave_out(obj: Object, key: str, unwanted: Any) -> None:
@@ -150,9 +150,9 @@ def _is_added_toleration(toleration: object, *, of_daemon_set: bool) -> bool:
 def _without_mounts(container: object, volumes: set[str]) -> object:
     if not isinstance(container, dict) or "volumeMounts" not in container:
         return container
-    kept = dict(container)
-    _leave_out(kept, "volumeMounts", lambda mount: _name(mount) in volumes)
-    return kept
+    changed = dict(container)
+    _leave_out(changed, "volumeMounts", lambda mount: _name(mount) in volumes)
+    return changed
 
 
 def _forget_node(spec: Object) -> None:
@@ -166,12 +166,12 @@ def _forget_node(spec: Object) -> None:
     others = {key: value for key, value in node_affinity.items() if key != required} if node_affinity else {}
     if any(left):
         others[required] = {"nodeSelectorTerms": [term for term in left if term]}
-    rest = (
+    other_affinity = (
         {key: value for key, value in affinity.items() if key != "nodeAffinity"} if isinstance(affinity, dict) else {}
     )
-    kept = {**rest, **({"nodeAffinity": others} if others else {})}
-    if kept:
-        spec["affinity"] = kept
+    changed_affinity = {**other_affinity, **({"nodeAffinity": others} if others else {})}
+    if changed_affinity:
+        spec["affinity"] = changed_affinity
     else:
         spec.pop("affinity", None)
 
@@ -219,29 +219,29 @@ def digest(pod: Object) -> bytes:
     """
     metadata, spec = pod.get("metadata"), pod.get("spec")
     metadata = metadata if isinstance(metadata, dict) else {}
-    seen = [
+    relevant = [
         _other_marks(metadata.get("labels")),
         _other_marks(metadata.get("annotations")),
         _other_spec(spec) if isinstance(spec, dict) else spec,
     ]
-    return hashlib.blake2b(orjson.dumps(seen, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+    return hashlib.blake2b(orjson.dumps(relevant, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
 
 
 def _other_marks(marks: Any) -> Any:
     if not isinstance(marks, dict) or not marks:
         return {}
-    kept = {key: value for key, value in marks.items() if key not in _COPY}
+    relevant = {key: value for key, value in marks.items() if key not in _COPY}
     if _TELLING in marks:
-        kept[_TELLING] = ""
-    return kept
+        relevant[_TELLING] = ""
+    return relevant
 
 
 def _other_spec(spec: Object) -> Object:
-    kept = {key: value for key, value in spec.items() if key not in _OF_ONE_COPY}
-    volumes = kept.get("volumes")
+    relevant = {key: value for key, value in spec.items() if key not in _OF_ONE_COPY}
+    volumes = relevant.get("volumes")
     if isinstance(volumes, list):
-        kept["volumes"] = [_other_volume(volume) for volume in volumes]
-    return kept
+        relevant["volumes"] = [_other_volume(volume) for volume in volumes]
+    return relevant
 
 
 def _other_volume(volume: Any) -> Any:

@@ -39,11 +39,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A check that was not made, and why; `asked` is false if the check does not apply."""
+    """A check that was not made, and why; `applies` is false if the check does not apply."""
 
-    what: str
+    subject: str
     reason: str
-    asked: bool = True
+    applies: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Diagnosis:
         """1 with at least one error; else 4 if a check could not be made; else 0."""
         if self.count(Severity.ERROR):
             return BROKEN
-        return INCOMPLETE if any(gap.asked for gap in self.gaps) else HEALTHY
+        return INCOMPLETE if any(gap.applies for gap in self.gaps) else HEALTHY
 
     def count(self, severity: Severity) -> int:
         """Return the number of problems with a severity."""
@@ -93,7 +93,7 @@ def write_json(diagnosis: Diagnosis) -> str:
             for problem in diagnosis.problems
         ],
         "checked": list(diagnosis.checked),
-        "not_checked": [{"what": gap.what, "reason": gap.reason, "applies": gap.asked} for gap in diagnosis.gaps],
+        "not_checked": [{"what": gap.subject, "reason": gap.reason, "applies": gap.applies} for gap in diagnosis.gaps],
         "summary": {
             "errors": diagnosis.count(Severity.ERROR),
             "warnings": diagnosis.count(Severity.WARNING),
@@ -130,7 +130,7 @@ def _summary(diagnosis: Diagnosis) -> Iterator[str]:
     yield from (f"  {plain(check)}" for check in diagnosis.checked)
     if diagnosis.gaps:
         yield "Not checked:"
-    yield from (f"  {plain(gap.what)}: {plain(gap.reason)}" for gap in diagnosis.gaps)
+    yield from (f"  {plain(gap.subject)}: {plain(gap.reason)}" for gap in diagnosis.gaps)
 
 
 def _count(number: int, noun: str) -> str:

@@ -195,7 +195,9 @@ def check_registration(case: Case) -> Iterator[Problem]:
         name=installation.names.configuration,
         meant=case.meant,
     )
-    unread = [difference.what for difference in installation.configurations.values() if isinstance(difference, Unread)]
+    unread = [
+        difference.subject for difference in installation.configurations.values() if isinstance(difference, Unread)
+    ]
     for difference in differences:
         if difference.reason is Reason.MISSING and difference.where in unread:
             continue
@@ -288,11 +290,11 @@ def check_rights(case: Case) -> Iterator[Problem]:
     if case.rights is None or isinstance(case.rights, Unread):
         return
     missing = sorted((right for right in case.rights if not right.allowed), key=lambda right: right.object)
-    for what, group in groupby(missing, key=lambda right: right.object):
+    for resource, group in groupby(missing, key=lambda right: right.object):
         verbs = ", ".join(dict.fromkeys(right.verb for right in group))
         where = f"ServiceAccount {case.installation.names.namespace}/{case.installation.names.service_account}"
         remedy = "apply the roles again: `helm upgrade`, or `gpugate registration ... | kubectl apply -f -`"
-        yield error("right-missing", f"may not {verbs} {what}", where, remedy)
+        yield error("right-missing", f"may not {verbs} {resource}", where, remedy)
 
 
 def _review_right(connection: Connection, user: dict[str, Any], right: Right) -> Right:
@@ -321,7 +323,7 @@ def check_reachability(case: Case) -> Iterator[Problem]:
         api_message = f" ({probed.trouble.message})" if probed.trouble.message else ""
         yield error(
             "not-reached",
-            f"a probe to {phases} failed: {probed.trouble.what}{api_message}",
+            f"a probe to {phases} failed: {probed.trouble.problem}{api_message}",
             where,
             probed.trouble.remedy,
         )
@@ -334,13 +336,13 @@ class Check(NamedTuple):
     """A check of `gpugate doctor`.
 
     Attributes:
-        what: the subject; `{rules}` and fields of `Names` are replaced.
+        subject: the subject; `{rules}` and fields of `Names` are replaced.
         problems: yields the problems.
         idle: returns why the check does not apply; empty if it does.
         needs: returns the objects that the check needs.
     """
 
-    what: str
+    subject: str
     problems: Callable[[Case], Iterable[Problem]]
     idle: Callable[[Case], str] = lambda _: ""
     needs: Callable[[Case], Iterable[object]] = lambda _: ()
@@ -376,7 +378,7 @@ def _not_reached(case: Case) -> str:
 
 def _unprobed(case: Case) -> Unread | None:
     if case.probed and case.probed.incomplete and case.probed.trouble:
-        return Unread("a probe through the API server", f"{case.probed.trouble.what}: {case.probed.trouble.remedy}")
+        return Unread("a probe through the API server", f"{case.probed.trouble.problem}: {case.probed.trouble.remedy}")
     return None
 
 
@@ -418,13 +420,13 @@ def examine(case: Case) -> Diagnosis:
     problems: list[Problem] = []
     checked: list[str] = []
     unread = (*case.installation.unread, case.served, case.rights, _unprobed(case))
-    gaps = [Gap(item.what, item.reason) for item in unread if isinstance(item, Unread)]
+    gaps = [Gap(item.subject, item.reason) for item in unread if isinstance(item, Unread)]
     for check in CHECKS:
-        what, why = check.what.format(**words), check.idle(case)
+        subject, why = check.subject.format(**words), check.idle(case)
         if why:
-            gaps.append(Gap(what, why, asked=False))
+            gaps.append(Gap(subject, why, applies=False))
         elif not any(isinstance(need, Unread) for need in check.needs(case)):
-            checked.append(what)
+            checked.append(subject)
             problems += check.problems(case)
     order = list(Severity)
     worst_first = sorted(dict.fromkeys(problems), key=lambda problem: order.index(problem.severity))

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     ruleset = options.ruleset(args.policy_file) if args.policy_file else None
     connection = connect(choose_cluster(args.kubeconfig, args.context, os.environ))
     try:
-        diagnosis = examine(collect(connection, _asked(args), ruleset, dt.datetime.now(dt.UTC)))
+        diagnosis = examine(collect(connection, _options(args), ruleset, dt.datetime.now(dt.UTC)))
     except CallError as error:
         print(f"error: {error}", file=sys.stderr)
         return INCOMPLETE
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     return diagnosis.exit_code
 
 
-def _asked(args: argparse.Namespace) -> DoctorOptions:
+def _options(args: argparse.Namespace) -> DoctorOptions:
     from gpugate.webhook.operate.doctor import DoctorOptions  # noqa: PLC0415 -- as above
 
     return DoctorOptions(
@@ -124,13 +124,13 @@ def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
     add("--url", metavar="URL", default="", help="expected URL of the webhook, if it is not reached through a Service")
     expected = command.add_argument_group("expected webhook configurations (to report differences)")
     options.add_policy_file(expected, options.INSTALLED)
-    for flag, what in (("--fail", "denied"), ("--fail-mutating", "mutated")):
+    for flag, effect in (("--fail", "denied"), ("--fail-mutating", "mutated")):
         expected.add_argument(
             flag,
             action="append",
             choices=(*_GROUPS, "none"),
             metavar="GROUP",
-            help=f"expect failurePolicy: Fail for requests of this group that can be {what}, or none; repeatable: "
+            help=f"expect failurePolicy: Fail for requests of this group that can be {effect}, or none; repeatable: "
             f"{', '.join(_GROUPS)} (default: accept both failure policies)",
         )
     meant_flags.add(expected, lambda _: None)

@@ -104,7 +104,7 @@ class Names:
 class Unread:
     """An object that could not be read, so it is unknown whether it exists; `reason` is shown to the user."""
 
-    what: str
+    subject: str
     reason: str
 
 

@@ -27,12 +27,12 @@ class Trouble:
     """A reason why the API server does not reach the webhook.
 
     Attributes:
-        what: the problem.
+        problem: the problem.
         remedy: what to check or to do.
         message: the message of the API server; empty if there is none.
     """
 
-    what: str
+    problem: str
     remedy: str
     message: str = ""
 
@@ -121,8 +121,10 @@ _UNKNOWN: Final = ("the API server could not call the webhook", "run gpugate doc
 def explain_failure(message: str) -> Trouble:
     """Explain why an API server could not call a webhook."""
     reason = _PREFIX.sub("", message, count=1)
-    what, remedy = next(((what, remedy) for sign, what, remedy in _FAILURES if re.search(sign, reason)), _UNKNOWN)
-    return Trouble(what, remedy, reason)
+    problem, remedy = next(
+        ((problem, remedy) for sign, problem, remedy in _FAILURES if re.search(sign, reason)), _UNKNOWN
+    )
+    return Trouble(problem, remedy, reason)
 
 
 PHASES: Final = ("mutate", "validate")
@@ -179,19 +181,21 @@ def backends(connection: Connection, names: Names) -> Iterator[Trouble]:
     """Yield a Service without ready endpoints; nothing if the Service does not exist or cannot be read."""
     reader = Reader(connection)
     namespace = f"namespaces/{names.namespace}"
-    what = f"Service {names.namespace}/{names.service}"
-    service = reader.read_object(f"/api/v1/{namespace}/services/{names.service}", what)
+    subject = f"Service {names.namespace}/{names.service}"
+    service = reader.read_object(f"/api/v1/{namespace}/services/{names.service}", subject)
     if service is None or isinstance(service, Unread):
         return
     slices = reader.read_objects(
-        f"/apis/discovery.k8s.io/v1/{namespace}/endpointslices", what, {"labelSelector": f"{_SERVICE}={names.service}"}
+        f"/apis/discovery.k8s.io/v1/{namespace}/endpointslices",
+        subject,
+        {"labelSelector": f"{_SERVICE}={names.service}"},
     )
     if isinstance(slices, Unread):
         return
     ready, total = ready_endpoints(slices)
     if not ready:
         remedy = f"kubectl -n {names.namespace} get pods; each Pod reports what it waits for at /readyz and in its log"
-        yield Trouble(f"{what} has {total} endpoints, none of them ready", remedy)
+        yield Trouble(f"{subject} has {total} endpoints, none of them ready", remedy)
 
 
 def ready_endpoints(slices: Iterable[Object]) -> tuple[int, int]:

@@ -90,18 +90,18 @@ class Reader:
         except (orjson.JSONDecodeError, AttributeError):
             raise UnreachableError(f"{self._connection.host} is not an API server: its version is invalid") from None
 
-    def read_object(self, path: str, what: str, kind: str = "") -> OptionalObject:
+    def read_object(self, path: str, subject: str, kind: str = "") -> OptionalObject:
         """Return an object; None if it does not exist."""
         try:
             value: dict[str, Any] = self._read(path, {})
         except ApiError as error:
-            return None if error.code == 404 else Unread(what, describe_unread(error))
+            return None if error.code == 404 else Unread(subject, describe_unread(error))
         except CallError as error:
-            return Unread(what, describe_unread(error))
+            return Unread(subject, describe_unread(error))
         return {**value, "kind": kind} if kind else value
 
     def read_objects(
-        self, path: str, what: str, parameters: Mapping[str, str] | None = None, kind: str = ""
+        self, path: str, subject: str, parameters: Mapping[str, str] | None = None, kind: str = ""
     ) -> OptionalObjects:
         """Return the objects at a path; empty if the resource is not served."""
         objects: list[Object] = []
@@ -115,9 +115,9 @@ class Reader:
                     break
                 query["continue"] = token
         except ApiError as error:
-            return () if error.code == 404 else Unread(what, describe_unread(error))
+            return () if error.code == 404 else Unread(subject, describe_unread(error))
         except CallError as error:
-            return Unread(what, describe_unread(error))
+            return Unread(subject, describe_unread(error))
         return [{**item, "kind": kind} for item in objects] if kind else objects
 
     def _read(self, path: str, parameters: Mapping[str, str]) -> dict[str, Any]:

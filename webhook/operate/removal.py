@@ -29,7 +29,7 @@ class End(Enum):
 class Removed:
     """An object and the result of deleting it; `reason` states why it could not be deleted."""
 
-    what: str
+    name: str
     end: End
     reason: str = ""
 
@@ -72,11 +72,11 @@ def _remove_configuration(connection: Connection, configuration: Configuration) 
     return Removed(str(configuration), End.DELETED if existed else End.ABSENT)
 
 
-def _remove_object(connection: Connection, path: str, what: str) -> Removed:
+def _remove_object(connection: Connection, path: str, name: str) -> Removed:
     try:
         connection.delete(path)
     except ApiError as error:
-        return Removed(what, End.ABSENT) if error.code == 404 else Removed(what, End.FAILED, str(error))
+        return Removed(name, End.ABSENT) if error.code == 404 else Removed(name, End.FAILED, str(error))
     except CallError as error:
-        return Removed(what, End.FAILED, str(error))
-    return Removed(what, End.DELETED)
+        return Removed(name, End.FAILED, str(error))
+    return Removed(name, End.DELETED)

@@ -103,7 +103,7 @@ def status(installation: Installation, counters: Mapping[str, Counters] | None) 
         leader=_leader(installation),
         authorities=tuple(_authorities(installation)),
         mode=_mode(installation),
-        unread=tuple(f"{unread.what}: {unread.reason}" for unread in installation.unread),
+        unread=tuple(f"{unread.subject}: {unread.reason}" for unread in installation.unread),
         incomplete=any(isinstance(configuration, Unread) for configuration in configurations.values()),
     )
 

@@ -55,7 +55,7 @@ def wait(
         result = reach(connection, names)
         if result.reached or time.monotonic() + pause > deadline:
             return result
-        troubles = [trouble.what for trouble in result.troubles]
+        troubles = [trouble.problem for trouble in result.troubles]
         if troubles != reported:
             reported = troubles
             report(result)

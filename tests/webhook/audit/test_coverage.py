@@ -14,7 +14,7 @@ def test_each_kind_has_the_same_weight() -> None:
     for kind in ("a", "b", "c", "d"):
         coverage.wanted(kind)
     coverage.missed("d", 0, None)
-    coverage.judged("a", 1000, 0)
+    coverage.evaluated("a", 1000, 0)
 
     assert coverage.share == 0.75
 
@@ -34,7 +34,7 @@ def test_what_was_not_read_and_not_judged_is_missing(
 ) -> None:
     coverage = Coverage()
     coverage.missed("pods", read, left)
-    coverage.judged("pods", called, skipped)
+    coverage.evaluated("pods", called, skipped)
 
     assert coverage.share == share
 
@@ -42,7 +42,7 @@ def test_what_was_not_read_and_not_judged_is_missing(
 def test_judgements_that_could_not_be_made_are_missing() -> None:
     coverage = Coverage()
     coverage.wanted("pods")
-    coverage.judged("pods", 3, 1)
-    coverage.judged("pods", 1, 0)
+    coverage.evaluated("pods", 3, 1)
+    coverage.evaluated("pods", 1, 0)
 
     assert coverage.share == 0.75

@@ -36,6 +36,6 @@ MESSAGES = {
 def test_messages_of_the_api_server_are_explained(message: str, what: str) -> None:
     found = explain_failure(f'Internal error occurred: failed calling webhook "probe.validate.gpugate.dev": {message}')
 
-    assert what in found.what
+    assert what in found.problem
     assert found.remedy
     assert found.message == message.removeprefix("failed to call webhook: ")

@@ -14,7 +14,7 @@ from gpugate.webhook.report.plain import Paint
 ERROR = Problem(Severity.ERROR, "no-leader", "no replica holds the Lease", "Lease gpugate/gpugate", "kubectl get pods")
 WARNING = Problem(Severity.WARNING, "timeout", "timeoutSeconds is 30", "webhook a", "set 10 or less")
 ASKED = Gap("Secret gpugate/a", "these credentials may not read it")
-IDLE = Gap("a probe through the API server", "use --probe to send one", asked=False)
+IDLE = Gap("a probe through the API server", "use --probe to send one", applies=False)
 
 
 @pytest.mark.parametrize(

@@ -190,9 +190,9 @@ def _units(record: NodeRecord, owned: int, catalogue: InstanceTypes) -> dict[str
         if count * units.get(whole, 0) > left > 0:
             units[whole] = left / count
     shared = NVIDIA + SHARED_SUFFIX
-    rest = left - offers.get(NVIDIA, 0) * units.get(NVIDIA, 0)
-    if offers.get(shared) and not units[shared] and rest > 0:
-        units[shared] = rest / offers[shared]
+    remainder = left - offers.get(NVIDIA, 0) * units.get(NVIDIA, 0)
+    if offers.get(shared) and not units[shared] and remainder > 0:
+        units[shared] = remainder / offers[shared]
     return units
 
 
@@ -249,25 +249,25 @@ def holdings(inventory: Inventory, nodes: Mapping[str, GpuNode]) -> Iterator[Hol
 
 def _claimed(inventory: Inventory, bound: Iterable[GpuPod], nodes: Mapping[str, GpuNode]) -> Iterator[Holding]:
     claiming = {(pod.namespace, pod.name): pod for pod in bound if pod.demand.devices}
-    given, answered = _given(inventory, claiming)
-    for device, users in given.items():
+    users_by_device, answered = _allocated(inventory, claiming)
+    for device, users in users_by_device.items():
         for key in sorted(users):
             node = nodes.get(claiming[key].node)
             part = _device_part(device, node)
             yield Holding(claiming[key], device.device_class or device.driver, part * users[key], node)
-    asked: defaultdict[tuple[str, Devices], list[GpuPod]] = defaultdict(list)
+    pods_by_claim: defaultdict[tuple[str, Devices], list[GpuPod]] = defaultdict(list)
     for key, pod in sorted(claiming.items(), key=lambda item: item[0]):
         for number, devices in enumerate(pod.demand.devices) if key not in answered else ():
             own = "" if devices.claim else f"{pod.name}/{number}"
-            asked[f"{pod.namespace}/{own}", devices].append(pod)
-    for (_, devices), sharing in asked.items():
+            pods_by_claim[f"{pod.namespace}/{own}", devices].append(pod)
+    for (_, devices), sharing in pods_by_claim.items():
         for pod in sharing:
             node = nodes.get(pod.node)
             part = node.part(devices.device_class) if node else part_of_gpu(devices.device_class)
             yield Holding(pod, devices.device_class, Fraction(devices.count) * part / len(sharing), node)
 
 
-def _given(
+def _allocated(
     inventory: Inventory, claiming: Mapping[tuple[str, str], GpuPod]
 ) -> tuple[dict[Device, dict[tuple[str, str], Fraction]], set[tuple[str, str]]]:
     """Return device -> Pod -> its part of the device; and the Pods for whose claims it is known what they were given."""

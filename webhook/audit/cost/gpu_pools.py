@@ -57,7 +57,7 @@ class GpuPool:
 
 
 def gpu_pools(pools: Iterable[Mapping[str, Json]], platform: Platform, target: Target, prices: Prices) -> list[GpuPool]:
-    """Return the NodePools that are for GPUs, and those that say so where nobody knows their types."""
+    """Return the NodePools for GPUs, and those that declare it if their types are unknown."""
     return [gpu_pool for pool in pools if (gpu_pool := _gpu_pool(Field(dict(pool)), platform, target, prices))]
 
 

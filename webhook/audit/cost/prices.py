@@ -41,7 +41,7 @@ class Prices:
     source: str = ""
 
     def of(self, instance_type: str) -> Fraction | None:
-        """Return the price of a type; None where nobody says."""
+        """Return the price of a type; None if it is unknown."""
         if instance_type in self.own:
             return self.own[instance_type]
         position = self.catalogue.positions.get(instance_type)
@@ -80,7 +80,7 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PriceTable:
-    """A user's prices in USD an hour by instance type, and sentences about types that nobody else knows."""
+    """A user's prices in USD an hour by instance type, and sentences about types that are not in the catalog."""
 
     source: str
     prices: Mapping[str, Fraction]
@@ -111,9 +111,9 @@ def read_price_table(path: Path, known: Iterable[str]) -> PriceTable:
     if not mistakes and not prices:
         mistakes.append(f"{path}: contains no price: {_EXAMPLE}, or CSV with the columns {','.join(_COLUMNS)}")
     if mistakes:
-        shown = mistakes[:_MOST_ERRORS]
-        more = [f"{path}: and {len(mistakes) - len(shown)} more"] if len(mistakes) > len(shown) else []
-        raise PriceTableError("\n".join(shown + more))
+        reported = mistakes[:_MOST_ERRORS]
+        more = [f"{path}: and {len(mistakes) - len(reported)} more"] if len(mistakes) > len(reported) else []
+        raise PriceTableError("\n".join(reported + more))
     return PriceTable(str(path), prices, tuple(_unknown(str(path), rows, frozenset(known))))
 
 

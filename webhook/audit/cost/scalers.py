@@ -1,4 +1,4 @@
-"""How far autoscalers of GPU workloads can go where nobody chose a bound that the platform allows."""
+"""How far autoscalers of GPU workloads without a suitable bound can scale."""
 
 from __future__ import annotations
 
@@ -100,11 +100,11 @@ def _worst(scaler: Field, name: ObjectName, demand: Demand, supplies: Mapping[st
     maximum = _maximum(scaler)
     parallel = scaler["spec", "jobTargetRef", "parallelism"].integer or 1
     pods = (KEDA_MAXIMUM if maximum is None else maximum) * parallel
-    asked = [*demand.resources.items(), *((devices.device_class, devices.count) for devices in demand.devices)]
-    gpus_per_pod = sum((count * part_of_gpu(resource) for resource, count in asked), Fraction(0))
+    requests = [*demand.resources.items(), *((devices.device_class, devices.count) for devices in demand.devices)]
+    gpus_per_pod = sum((count * part_of_gpu(resource) for resource, count in requests), Fraction(0))
     default = f"no maxReplicaCount, so KEDA uses {pods // parallel}: " if maximum is None else ""
     reason = f"{default}{pods} Pods x {_number(gpus_per_pod)} GPUs = {_number(pods * gpus_per_pod)} GPUs"
-    supply = supplies[max(asked, key=lambda item: item[1])[0]]
+    supply = supplies[max(requests, key=lambda item: item[1])[0]]
     if not supply.usd_per_gpu or not gpus_per_pod:
         return Unbounded(name, f"{reason}; unknown nodes", None)
     usd, dearest = max((usd, kind) for kind, usd in supply.usd_per_gpu.items())

@@ -39,13 +39,13 @@ class Costed:
 def cost_of(
     inventory: Inventory, audited: Iterable[Audited], prices: Prices, platform: Platform, target: Target
 ) -> Costed | None:
-    """Add up; None where nothing is known of nodes.
+    """Compute the costs; None if the nodes are unknown.
 
     Args:
-        inventory: what was seen while objects were judged.
-        audited: what was found in them; their `allocated` is not looked at.
-        prices: what nodes cost.
-        platform: which taints and resources are those of accelerators.
+        inventory: the Pods, nodes and templates that the audit read.
+        audited: their findings; `allocated` is not used.
+        prices: the prices of nodes.
+        platform: the taints and resources of accelerators.
         target: the versions assumed.
     """
     if not inventory.nodes_known:

@@ -143,7 +143,7 @@ def _wasted(obj: ObjectName, losses: list[_Loss], nodes: int, prices: Prices) ->
     where = f"{len(losses)} of {nodes} nodes of {kind}" if obj.kind == "NodePool" else f"this node of {kind}"
     name = f" of {first.node.record.name}" if obj.kind == "NodePool" else ""
     example = "for example, " if name else ""
-    shown = f" ({example}{_number(first.allocated)} of {_number(first.node.offered)} GPUs{name} are allocated)"
+    detail = f" ({example}{_number(first.allocated)} of {_number(first.node.offered)} GPUs{name} are allocated)"
     if first.why is _Shortfall.UNDERFILLED:
         smaller = _smaller(first, prices)
         fewer = (
@@ -151,9 +151,9 @@ def _wasted(obj: ObjectName, losses: list[_Loss], nodes: int, prices: Prices) ->
             if smaller
             else ""
         )
-        reason = f"Pods use at most half of the GPUs of {where}, and no pending Pod fits next to them{shown}{fewer}"
+        reason = f"Pods use at most half of the GPUs of {where}, and no pending Pod fits next to them{detail}{fewer}"
     elif first.why is _Shortfall.STARVED:
-        reason = f"no GPU Pod of this cluster fits into the remaining capacity of {where}{shown}"
+        reason = f"no GPU Pod of this cluster fits into the remaining capacity of {where}{detail}"
     else:
         covered = f"{_number(first.node.offered)} of {_number(first.node.gpus)} GPUs{name}"
         reason = f"the MIG layout of {where} does not use all of each GPU ({example}the slices cover {covered})"

@@ -25,8 +25,10 @@ def render(report: AuditReport, presentation: Presentation) -> str:
 
 def encode(report: AuditReport, presentation: Presentation) -> bytes:
     """Write an audit on one line; its summary also counts the objects that are left out because they have no findings."""
-    shown = (audited for audited in report.audited if presentation.include_passed or audited.action is not Action.ALLOW)
-    return msgspec.json.encode(msgspec.structs.replace(report, audited=tuple(shown)))
+    included = (
+        audited for audited in report.audited if presentation.include_passed or audited.action is not Action.ALLOW
+    )
+    return msgspec.json.encode(msgspec.structs.replace(report, audited=tuple(included)))
 
 
 def read(text: str | bytes) -> AuditReport:

@@ -63,8 +63,8 @@ def _groups(name: str, groups: list[Group]) -> Iterator[str]:
     yield from ("", f"| {name} | denied | mutated | warned | GPUs at risk | $/hour |", "|---|---:|---:|---:|---|---:|")
     for group in groups[:_MOST_ROWS]:
         counts = " | ".join(f"{group.objects[action]:,}" for action in _COUNTED)
-        shown = _id(group.name) if name == "policy" else escaped(group.name)
-        yield f"| {shown} | {counts} | {escaped(say.gpus(group.at_risk))} | {say.money(group.usd_per_hour)} |"
+        cell = _id(group.name) if name == "policy" else escaped(group.name)
+        yield f"| {cell} | {counts} | {escaped(say.gpus(group.at_risk))} | {say.money(group.usd_per_hour)} |"
     if len(groups) > _MOST_ROWS:
         yield from ("", f"and {len(groups) - _MOST_ROWS:,} more")
 

@@ -91,8 +91,8 @@ def _family(name: str, meaning: str, samples: Iterable[Sample]) -> Iterator[str]
     yield f"# HELP {family} {meaning}."
     yield f"# TYPE {family} gauge"
     for labels, value in samples:
-        shown = ",".join(f'{label}="{_value(text)}"' for label, text in labels.items())
-        yield f"{family}{f'{{{shown}}}' if shown else ''} {value:.15g}"
+        pairs = ",".join(f'{label}="{_value(text)}"' for label, text in labels.items())
+        yield f"{family}{f'{{{pairs}}}' if pairs else ''} {value:.15g}"
 
 
 def _value(text: str) -> str:

@@ -26,12 +26,12 @@ _COLOURS: Final = {1: (RED, BOLD), 2: (CYAN,), 3: (YELLOW,)}
 def group_table(report: AuditReport, presentation: Presentation, by: Sharing) -> Iterator[str]:
     """Yield the number of objects by group; for policies with mode and title, else with GPUs and cost."""
     groups = [group for group in grouped(report, by) if group.findings]
-    shown = groups[: presentation.top or None]
+    listed = groups[: presentation.top or None]
     titles = {policy.id: policy.title for policy in presentation.policies}
     header = [f"BY {by.upper()}", *(action.value.upper() for action in _COUNTED)]
     header += ["MODE", "TITLE"] if by == "policy" else ["GPUS AT RISK", "$/HOUR", "$/MONTH"]
     rows = []
-    for group in shown:
+    for group in listed:
         row = [group.name, *(str(group.objects[action]) for action in _COUNTED)]
         if by == "policy":
             row += [group.mode.word, titles.get(group.name, "")]
@@ -41,8 +41,8 @@ def group_table(report: AuditReport, presentation: Presentation, by: Sharing) ->
         rows.append(row)
     right = {1, 2, 3} if by == "policy" else {1, 2, 3, 5, 6}
     yield from aligned(header, rows, presentation.paint, right=right, colours=_COLOURS)
-    if len(groups) > len(shown):
-        yield f"and {len(groups) - len(shown):,} more: --top 0"
+    if len(groups) > len(listed):
+        yield f"and {len(groups) - len(listed):,} more: --top 0"
 
 
 def pool_table(report: AuditReport, presentation: Presentation) -> Iterator[str]:
@@ -112,11 +112,11 @@ def _audited(report: AuditReport, presentation: Presentation) -> str:
 
 def _actions(report: AuditReport, paint: Paint) -> str:
     counts = actions(report)
-    shown = [f"{paint(action.value, *COLOURS[action])} {paint(f'{counts[action]:,}', BOLD)}" for action in Action]
+    counted = [f"{paint(action.value, *COLOURS[action])} {paint(f'{counts[action]:,}', BOLD)}" for action in Action]
     exempt = sum(1 for _ in suppressed(report))
     suffix = f"   exempt findings {exempt:,}" if exempt else ""
     total = say.plural(sum(counts.values()), "evaluated object")
-    return f"{paint('IF CREATED NOW', BOLD)}  {'   '.join(shown)}   of {total}{suffix}"
+    return f"{paint('IF CREATED NOW', BOLD)}  {'   '.join(counted)}   of {total}{suffix}"
 
 
 def cost(report: AuditReport, presentation: Presentation, most: int = 0) -> Iterator[str]:
@@ -133,32 +133,32 @@ def cost(report: AuditReport, presentation: Presentation, most: int = 0) -> Iter
     for unbounded in total.unbounded[: most or None]:
         worst = f"; at most ${say.money(unbounded.usd_per_hour)}/h" if unbounded.usd_per_hour is not None else ""
         yield plain(f"  unbounded: {unbounded.object}: {unbounded.reason}{worst}")
-    yield from _rest("unbounded", len(total.unbounded), most)
+    yield from _remainder("unbounded", len(total.unbounded), most)
     for waste in total.wasted[: most or None]:
         price = f", ${say.money(waste.usd_per_hour)}/h" if waste.usd_per_hour is not None else ""
         yield plain(f"  wasted: {waste.object}: {waste.reason} ({say.number(waste.gpus)} GPUs{price})")
-    yield from _rest("wasted", len(total.wasted), most)
+    yield from _remainder("wasted", len(total.wasted), most)
     if total.unpriced_gpus:
         yield f"  {say.number(total.unpriced_gpus)} GPUs have no price, and no total includes them"
     yield plain(f"  prices: {total.prices}")
 
 
-def _rest(what: str, count: int, most: int) -> Iterator[str]:
+def _remainder(subject: str, count: int, most: int) -> Iterator[str]:
     if most and count > most:
-        yield f"  {what}: {count - most:,} more: -o wide"
+        yield f"  {subject}: {count - most:,} more: -o wide"
 
 
 def _worst(report: AuditReport, presentation: Presentation) -> Iterator[str]:
     worst = [audited for audited in report.audited if audited.findings]
-    shown = worst[: presentation.top or None]
+    listed = worst[: presentation.top or None]
     if not worst:
         return
     growing = say.growth(report)
-    rows = [_row(audited, growing) for audited in shown]
+    rows = [_row(audited, growing) for audited in listed]
     header = ("WORST OBJECTS", "ACTION", "POLICIES", "GPUS", "$/HOUR")
     yield from aligned(header, rows, presentation.paint, right={3, 4}, colours={0: (BOLD,)})
-    if len(worst) > len(shown):
-        yield f"and {len(worst) - len(shown):,} more: --top 0, or every finding with -o wide"
+    if len(worst) > len(listed):
+        yield f"and {len(worst) - len(listed):,} more: --top 0, or every finding with -o wide"
 
 
 def _row(audited: Audited, growing: Mapping[str, str]) -> tuple[str, ...]:
@@ -198,9 +198,9 @@ def _short_gaps(report: AuditReport, presentation: Presentation) -> Iterator[str
     short = (replace(gap, what=_few(gap.what)) for gap in report.not_evaluated)
     limited = replace(report, not_evaluated=tuple(short))
     phrases = say.not_evaluated(limited)
-    shown = phrases[: presentation.top or None]
-    rest = [f"{len(phrases) - len(shown):,} more: -o wide"] if len(phrases) > len(shown) else []
-    yield from _gaps(limited, presentation, [*shown, *rest])
+    listed = phrases[: presentation.top or None]
+    remainder = [f"{len(phrases) - len(listed):,} more: -o wide"] if len(phrases) > len(listed) else []
+    yield from _gaps(limited, presentation, [*listed, *remainder])
 
 
 def _few(text: str) -> str:

@@ -42,7 +42,7 @@ def confirmed(question: str, *, yes: bool) -> bool:
 def print_troubles(reach: Reach, out: TextIO) -> None:
     """Print each problem with the API server's message and the remedy."""
     for trouble in reach.troubles:
-        print(f"  {plain(trouble.what)}", file=out)
+        print(f"  {plain(trouble.problem)}", file=out)
         if trouble.message:
             print(f"    the API server says: {plain(trouble.message)}", file=out)
         print(f"    {plain(trouble.remedy)}", file=out)

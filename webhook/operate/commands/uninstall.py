@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
         return OK
     for removed in done:
         reason = f": {removed.reason}" if removed.reason else ""
-        print(f"{removed.what} {removed.end.value}{reason}", file=sys.stdout if removed.is_absent else sys.stderr)
+        print(f"{removed.name} {removed.end.value}{reason}", file=sys.stdout if removed.is_absent else sys.stderr)
     if args.best_effort or all(removed.is_absent for removed in done):
         return OK
     return INCOMPLETE if any(removed.end is End.FAILED for removed in done) else NOT_DONE

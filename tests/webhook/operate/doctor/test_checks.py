@@ -100,8 +100,8 @@ def test_unreadable_objects_are_listed_and_the_rest_is_checked() -> None:
     diagnosis = examine(case(secret=FORBIDDEN))
 
     assert (diagnosis.exit_code, diagnosis.problems) == (4, ())
-    assert [(gap.what, gap.asked) for gap in diagnosis.gaps if gap.asked] == [(FORBIDDEN.what, True)]
-    assert FORBIDDEN.what not in diagnosis.checked
+    assert [(gap.subject, gap.applies) for gap in diagnosis.gaps if gap.applies] == [(FORBIDDEN.subject, True)]
+    assert FORBIDDEN.subject not in diagnosis.checked
     assert "Lease gpugate/gpugate" in diagnosis.checked
 
 
@@ -200,7 +200,7 @@ def test_an_unreachable_address_is_not_reported_as_healthy() -> None:
     assert diagnosis.exit_code == 0
     assert "the serving certificate of the webhook" not in diagnosis.checked
     assert ("unreachable from this machine: https://10.0.0.1:8443 (timed out)", False) in {
-        (gap.reason, gap.asked) for gap in diagnosis.gaps
+        (gap.reason, gap.applies) for gap in diagnosis.gaps
     }
 
 

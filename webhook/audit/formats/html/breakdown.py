@@ -28,8 +28,8 @@ def namespaces(report: AuditReport, presentation: Presentation) -> Html:
     groups = [group for group in grouped(report, "namespace") if group.findings]
     if not groups:
         return NOTHING
-    shown, others = groups[:MOST_NAMESPACES], groups[MOST_NAMESPACES:]
-    most = max(map(_counted, shown))
+    listed, others = groups[:MOST_NAMESPACES], groups[MOST_NAMESPACES:]
+    most = max(map(_counted, listed))
     rows = [
         markup.row(
             markup.cell(tag("a", group.name, href="#findings")),
@@ -39,12 +39,12 @@ def namespaces(report: AuditReport, presentation: Presentation) -> Html:
             markup.number(say.money(group.usd_per_hour), group.usd_per_hour or 0.0),
             markup.number(say.money(group.usd_per_hour, presentation.hours_per_month), group.usd_per_hour or 0.0),
         )
-        for group in shown
+        for group in listed
     ]
     header = ("Namespace", *_HEADER, "Objects", "GPUs at risk", "$ / hour", "$ / month")
     body = markup.table("Objects by namespace, highest cost at risk first", header, rows, numbers=(1, 2, 3, 5, 6, 7))
-    rest = _rest(others, presentation.hours_per_month) if others else NOTHING
-    return tag("section", tag("h2", "Namespaces"), _keys(groups), body, rest, id="namespaces")
+    remainder = _remainder(others, presentation.hours_per_month) if others else NOTHING
+    return tag("section", tag("h2", "Namespaces"), _keys(groups), body, remainder, id="namespaces")
 
 
 def policies(report: AuditReport, anchors: Mapping[str, str], titles: Mapping[str, str]) -> Html:
@@ -99,7 +99,7 @@ def pools(report: AuditReport) -> Html:
     return tag("section", tag("h2", "GPUs by pool"), keys, body, id="pools")
 
 
-def _rest(groups: Sequence[Group], hours: float) -> Html:
+def _remainder(groups: Sequence[Group], hours: float) -> Html:
     """Return the totals of the namespaces that are not in the table."""
     counts = ", ".join(f"{sum(group.objects[action] for group in groups):,} {VERBS[action]}" for action in _COUNTED)
     priced = [group.usd_per_hour for group in groups if group.usd_per_hour is not None]

@@ -150,9 +150,9 @@ def alike(objects: Iterable[Audited], likeness: Likeness) -> list[list[Audited]]
     return list(groups.values())
 
 
-def filters(shown: Sequence[Audited]) -> Html:
+def filters(listed: Sequence[Audited]) -> Html:
     """Return the form that filters the objects."""
-    present = {finding.action for audited in shown for finding in audited.findings}
+    present = {finding.action for audited in listed for finding in audited.findings}
     return tag(
         "form",
         # The script fills these two from the list.
@@ -181,7 +181,7 @@ class Shared:
 
     def __init__(self, findings: int) -> None:
         self._limit = _IN_PLACE if findings > MOST_IN_FULL else findings
-        self._seen: Counter[Html] = Counter()
+        self._uses: Counter[Html] = Counter()
         self._numbers: dict[Html, tuple[int, str]] = {}
         self._kinds: set[str] = set()
 
@@ -192,8 +192,8 @@ class Shared:
 
     def __call__(self, body: Html, policy: str) -> str:
         """Return the link to a shared body; empty if the body is written in place."""
-        self._seen[body] += 1
-        if not body or self._seen[body] <= self._limit:
+        self._uses[body] += 1
+        if not body or self._uses[body] <= self._limit:
             return ""
         number, _ = self._numbers.setdefault(body, (len(self._numbers) + 1, policy))
         return f"#f{number}"
@@ -219,8 +219,8 @@ class Shared:
 
     def of(self, policy: str) -> Html:
         """Return the shared bodies of a policy, to which its findings link."""
-        shown = [(body, number) for body, (number, owner) in self._numbers.items() if owner == policy]
-        return join(tag("div", body, id=f"f{number}", class_="body") for body, number in shown)
+        bodies = [(body, number) for body, (number, owner) in self._numbers.items() if owner == policy]
+        return join(tag("div", body, id=f"f{number}", class_="body") for body, number in bodies)
 
 
 def _quoted(text: str) -> str:
@@ -306,29 +306,32 @@ class _Writer:
         return tag(
             "details",
             tag("summary", names, *figures, tag("em", worst.message if worst else "", more)),
-            tag("ul", *(self._finding(first.findings[i], first, shown=differ or not n) for n, i in enumerate(order))),
+            tag(
+                "ul",
+                *(self._finding(first.findings[i], first, in_summary=differ or not n) for n, i in enumerate(order)),
+            ),
             _members(objects, messages if differ else (), self.shared.kind(first.object.kind))
             if objects[1:]
             else NOTHING,
             class_=MARKS[first.action] if first.action is not Action.DENY else None,
         )
 
-    def _finding(self, finding: Finding, audited: Audited, *, shown: bool) -> Html:
+    def _finding(self, finding: Finding, audited: Audited, *, in_summary: bool) -> Html:
         policy = code(finding)
         # The summary contains the first message. Messages that differ between the objects are in the list of objects.
-        message = NOTHING if shown else tag("p", finding.message)
-        rest = _place(finding) + advice(finding)
+        message = NOTHING if in_summary else tag("p", finding.message)
+        details = _location(finding) + advice(finding)
         mark = MARKS[finding.action] if finding.action is not audited.action else None
-        whole = self.shared(Html(message + rest), policy)
+        whole = self.shared(Html(message + details), policy)
         if whole:
             return tag("li", tag("a", href=whole), class_=mark)
-        part = self.shared(Html(rest), policy) if message else ""
+        part = self.shared(Html(details), policy) if message else ""
         if part:
             return tag("li", tag("a", href=part), message, class_=mark)
-        return tag("li", tag("a", policy, href=f"#{self.anchors[policy]}"), message, Html(rest), class_=mark)
+        return tag("li", tag("a", policy, href=f"#{self.anchors[policy]}"), message, Html(details), class_=mark)
 
 
-def _place(finding: Finding) -> Html:
+def _location(finding: Finding) -> Html:
     template = f" (Pods of this {finding.template_of})" if finding.template_of else ""
     path = tag("code", finding.location, template) if finding.location else NOTHING
     if finding.related:

@@ -34,8 +34,8 @@ def escape(text: str) -> Html:
     """Escape a text, and replace invisible characters such as a change of writing direction."""
     if isinstance(text, Html):
         return text
-    shown = "\n".join(map(plain, text.split("\n")))
-    return Html(html.escape(shown, quote=False))
+    printable = "\n".join(map(plain, text.split("\n")))
+    return Html(html.escape(printable, quote=False))
 
 
 def join(parts: Iterable[str], separator: str = "") -> Html:
@@ -126,10 +126,10 @@ def bar(parts: Sequence[Part], whole: float, *, label: str = "", kind: str = "ba
     """
     if whole <= 0:
         return NOTHING
-    shown = [(name, amount / whole * _WIDTH) for name, amount in parts if amount > 0]
+    segments = [(name, amount / whole * _WIDTH) for name, amount in parts if amount > 0]
     rects, left = [], 0.0
-    for index, (name, width) in enumerate(shown):
-        drawn = max(width - (_GAP if index + 1 < len(shown) else 0), 1)
+    for index, (name, width) in enumerate(segments):
+        drawn = max(width - (_GAP if index + 1 < len(segments) else 0), 1)
         rects.append(tag("rect", class_=name, x=round(left), width=max(round(drawn), 1), height=_HEIGHT))
         left += width
     described = {"role": "img", "aria_label": label} if label else {"aria_hidden": "true"}

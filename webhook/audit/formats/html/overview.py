@@ -39,12 +39,12 @@ def header(report: AuditReport) -> Html:
         ("Objects", ", ".join(f"{count:,} {kind}" for kind, count in report.counts.items())),
         ("Names", "replaced by pseudonyms" if report.anonymized else ""),
     ]
-    shown = [tag("div", tag("dt", name), tag("dd", text)) for name, text in details if text]
+    entries = [tag("div", tag("dt", name), tag("dd", text)) for name, text in details if text]
     return tag(
         "header",
         tag("p", "gpugate audit", class_="brand"),
         tag("h1", cluster.name),
-        tag("dl", *shown, class_="facts"),
+        tag("dl", *entries, class_="facts"),
     )
 
 
@@ -52,7 +52,7 @@ def tiles(report: AuditReport) -> Html:
     """Return the number of objects by action, as tiles and as a bar."""
     counts = actions(report)
     whole = sum(counts.values())
-    shown = [
+    entries = [
         tag(
             "li",
             tag("span", sign, class_="sign", aria_hidden="true"),
@@ -70,7 +70,7 @@ def tiles(report: AuditReport) -> Html:
     return tag(
         "section",
         tag("h2", "If these objects were created now"),
-        tag("ul", *shown, class_="tiles"),
+        tag("ul", *entries, class_="tiles"),
         bar([(CLASSES[action], counts[action]) for action in Action], whole, label=f"Of {whole:,} objects: {summary}"),
         tag("p", " ".join(notes), class_="intro") if notes else NOTHING,
         id="overview",
