@@ -1,8 +1,8 @@
 """Compiles a table of EC2 instance types into the index that policies match requirements against.
 
 Run as `python -m gpugate.tools.instance_types TABLE.csv > policies/data/instance_types.json`. The table has a
-row per type: its name, its labels by key, `allocatable:RESOURCE` as quantities, and its price per hour. An empty cell is
-a label, a resource or a price that the type lacks.
+row per type: its name, its labels by key, `allocatable:RESOURCE` as quantities, and its price per hour. An empty cell
+means that the type does not have the label, resource or price.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fills in what the API server and the CRDs fill in before admission, so that a file is judged as its object would be.
+"""Adds the defaults of the API server and the CRDs, so that a file is evaluated as its object would be at admission.
 
 Sources: Karpenter v1.14.1 (`pkg/apis/crds/karpenter.sh_nodepools.yaml`, `karpenter.sh_nodeclaims.yaml`) and its AWS
 provider v1.14.1 (`karpenter.k8s.aws_ec2nodeclasses.yaml`), `kubernetes/api` v0.36 (`core/v1`, `apps/v1`, `batch/v1`,

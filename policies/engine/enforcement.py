@@ -50,9 +50,9 @@ def exemption_note(exemption: Exemption) -> str:
 
 
 def is_left_alone(request: Request, config: PolicyConfig) -> bool:
-    """Tell whether no rule judges a request at all: in an excluded namespace, and for mirror Pods.
+    """Tell whether no rule evaluates a request: in an excluded namespace, and for mirror Pods.
 
-    A mirror Pod runs whatever admission says. Its annotation counts only when a kubelet sends it, because anybody can
+    A mirror Pod runs regardless of admission. Its annotation counts only if a kubelet sends it, because every user can
     write it.
     """
     return request.namespace in config.excluded_namespaces or _is_mirror(request)
@@ -101,7 +101,7 @@ class ExemptionUse:
         self._today = today
 
     def of(self, verdict: Verdict) -> frozenset[int]:
-        """Return those that the engine found for the rules of a verdict, and told in a note."""
+        """Return the exemptions that the notes of a verdict name."""
         if not self._places:
             return frozenset()
         malformed = exempting("malformed", verdict.request, self._config, self._today) if verdict.malformed else None
@@ -126,9 +126,9 @@ def expired(exemptions: Sequence[Exemption], today: dt.date) -> Iterator[str]:
 def unused(
     exemptions: Sequence[Exemption], today: dt.date, used: Collection[int], looked: Mapping[str, bool] | None = None
 ) -> Iterator[str]:
-    """Say which exemptions in force lowered no finding.
+    """Yield the exemptions in force that lowered no finding.
 
-    Of one that names users or groups nobody can say: who would create an object is not known.
+    Those with users or groups are omitted, because the user that would create an object is unknown.
 
     Args:
         exemptions: those of the configuration.

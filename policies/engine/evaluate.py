@@ -108,7 +108,7 @@ def _passed(policy: str, stance: Stance) -> Outcome:
 
 
 class Judge:
-    """Judges one request: which rules concern it, what they find, what that costs."""
+    """Evaluates one request: the rules that concern it, their findings, and the modes of these."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class Judge:
         self._left_alone = is_left_alone(request, ruleset.config)
 
     def bound(self, subject: Subject, *, mutating: bool) -> tuple[Bound, ...]:
-        """Return the rules that judge a subject now: of its kind, subresource and operation, and not off here."""
+        """Return the rules that evaluate a subject: of its kind, subresource and operation, and not off for it."""
         # A request has one object, and all templates in it are Pods.
         whole = subject.wrapper is None
         found = self._bound.get((whole, mutating))
@@ -163,7 +163,7 @@ class Judge:
         return found if self._ruleset.standings else tuple(each for each in found if self.standing(each[0]).stance)
 
     def concerns(self, subject: Subject) -> bool:
-        """Tell whether any rule judges a subject."""
+        """Tell whether any rule evaluates a subject."""
         return bool(self.bound(subject, mutating=False) or self.bound(subject, mutating=True))
 
     def refuse(self, excesses: Sequence[Excess], subjects: Sequence[Subject]) -> tuple[Violation, ...]:
@@ -457,17 +457,17 @@ def evaluate(  # noqa: PLR0913 -- the three that make a verdict, and what differ
     out_of_time: Callable[[], bool] | None = None,
     unhurried: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Verdict:
-    """Judge a request.
+    """Evaluate a request.
 
     Args:
         ruleset: the rules in force.
-        request: what to judge; its object is left as it is.
+        request: the request; its object is not changed.
         facts: other objects that rules look up.
         today: the day, for exemptions.
         phase: which half of admission to answer for.
-        template_ceiling: the most that a finding in a workload's Pod template costs. At admission that is a warning,
-            because the Pods are judged when they come.
-        out_of_time: asked before every call of a policy; judging ends when it says yes.
+        template_ceiling: the highest mode of a finding in a workload's Pod template. At admission that is a warning,
+            because the Pods are evaluated when they are created.
+        out_of_time: called before every call of a policy; the evaluation ends when it returns true.
         unhurried: around what is computed for other requests too, and does not count towards the time of this one.
 
     Raises:

@@ -86,7 +86,7 @@ class Ruleset:
     _concerned: dict[tuple[Concern, ...], Reader] = field(default_factory=dict, compare=False, repr=False)
 
     def handlers(self, kind: GroupVersionKind, subresource: str = "", *, mutating: bool) -> tuple[Bound, ...]:
-        """Return what judges objects of a type, or requests to a subresource of it."""
+        """Return the handlers that evaluate objects of a type, or requests to a subresource of it."""
         index = self.mutators if mutating else self.validators
         return index.get((kind.group, kind.version, kind.kind, subresource), ())
 
@@ -215,7 +215,7 @@ def entry_of(policy: Policy, config: PolicyConfig) -> str | None:
 def _named(policy: Policy, entries: Mapping[str, object], path: Path) -> str | None:
     """Return the key that names a policy: its id, else the one pattern that fits.
 
-    A policy that ships off is turned on by its id only: whoever writes `pods/*` does not think of it.
+    Only its id enables a policy that ships off: a pattern such as `pods/*` is not a decision to enable it.
     """
     if policy.id in entries:
         return policy.id
@@ -262,7 +262,7 @@ class Needs:
     """What the rules need to know of other objects, so that nothing else is kept of them."""
 
     def __init__(self, rules: Iterable[Rule], also: Iterable[Need] = ()) -> None:
-        """Add up what rules look up; `also` is what whoever asks looks up beside them."""
+        """Add up what rules look up; `also` are the needs of the caller."""
         self._fields: dict[Kind, _Fields] = {}
         of_rules = (need for rule in rules for handler in rule.policy.handlers for need in handler.needs)
         for need in (*of_rules, *also):

@@ -99,7 +99,7 @@ class Verdict(Struct, frozen=True):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the user is told beside the answer, one line each."""
+        """The warnings for the user in addition to the answer, one line each."""
         return tuple(line_of(reason) for reason in self.reasons(Stance.WARN))
 
     def reasons(self, mode: Stance) -> list[Violation | Finding | Outcome]:

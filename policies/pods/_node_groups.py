@@ -1,7 +1,7 @@
 """Whether a Pod is bound to nodes that Karpenter does not start: those of node groups, or one that is there already.
 
 Karpenter disrupts its own nodes only, and only they have its labels. What it reads of a Pod has no effect elsewhere, and a
-Pod that is told to select `karpenter.sh/capacity-type` too would stay Pending.
+Pod that also selected `karpenter.sh/capacity-type` would stay Pending.
 
 Sources: labels of nodes in the documentation of EKS (managed node groups), eksctl, GKE (node pools, and the labels that it gives to nodes), AKS (use of labels) and
 kOps (instance groups), as of 2026-11-22; Karpenter v1.14.1 `pkg/controllers/state/statenode.go` (it manages nodes that have

@@ -77,7 +77,7 @@ _TOLERATIONS: Final = "spec.tolerations"
 # Which Pods tolerate a taint of GPU nodes by its name, and which tolerate every taint.
 NAMES_GPU_TAINT: Final = Each(_TOLERATIONS, Text("key", Listed.GPU_TAINTS))
 TOLERATES_EVERYTHING: Final = Each(_TOLERATIONS, Text("key", ("",)) & Text("operator", ("Exists",)))
-# Which Pods are bound to a node by whoever creates them.
+# Pods that their creator binds to a node.
 NAMES_NODE: Final = ~Text("spec.nodeName", ("",)) & ~Each("status.conditions", EVERY_OBJECT)
 # Which Pods may tolerate a taint of GPU nodes, select such nodes, or name one.
 MAY_REACH_GPU_NODES: Final = (

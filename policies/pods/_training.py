@@ -38,7 +38,7 @@ def otherwise(ctx: AnyContext) -> str:
 
 
 def says_checkpointed(pod: Field) -> bool:
-    """Tell whether a Pod says that it writes checkpoints; that changes what it is told, and nothing else."""
+    """Tell whether a Pod declares that it writes checkpoints; that changes only the text of messages."""
     return "true" in (pod["metadata", block, CHECKPOINTED].text for block in ("annotations", "labels"))
 
 

@@ -135,12 +135,12 @@ def _takes_over(scaled_object: Field, autoscaler: Field) -> bool:
     return transfers and scaled_object[HPA_NAME].text == _name(autoscaler)
 
 
-def _conflict(judged: Field, autoscaler: str, scaled_object: str, target: ScaleTarget, at_most: Stance) -> Violation:
+def _conflict(evaluated: Field, autoscaler: str, scaled_object: str, target: ScaleTarget, at_most: Stance) -> Violation:
     message = f"{autoscaler} and ScaledObject {scaled_object} both scale {target}"
     hint = (
         f"move the metrics of {autoscaler} to triggers of the ScaledObject, then delete {autoscaler}: KEDA creates one"
     )
-    return Violation(_reference(judged), message, at_most, hint)
+    return Violation(_reference(evaluated), message, at_most, hint)
 
 
 def _other(kind: Kind, name: str, ctx: AnyContext) -> Other:

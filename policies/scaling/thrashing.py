@@ -94,7 +94,7 @@ def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[
     cooldown, to = spec["cooldownPeriod"], "zero" if not spec["idleReplicaCount"].integer else "idleReplicaCount"
     seconds = cooldown.integer
     scales_off = minimum(scaled_object) == 0 or bool(spec["idleReplicaCount"])
-    # The end of a schedule is no pause.
+    # The load of a cron trigger ends on schedule, so there is no short pause for the cool-down to bridge.
     scales_off = scales_off and any(trigger["type"].text != "cron" for trigger in spec["triggers"])
     if scales_off and seconds is not None and 0 <= seconds < ctx.params.min_cooldown:
         message = f"scales to {to} after {seconds} s without load (minimum: {ctx.params.min_cooldown} s)"

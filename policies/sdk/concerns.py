@@ -1,4 +1,4 @@
-"""Which objects can interest a policy, in words that can be checked here and told to an API server too.
+"""Conditions for the objects that a policy evaluates, which gpugate checks and writes as match conditions.
 
 A concern may hold for more objects than a policy finds something in, never for fewer: an object for which it does not
 hold is not sent to the webhook, and the policy is not called for it. All of it reads one object and who sends it, nothing else, and an absent string is

@@ -145,7 +145,7 @@ def derived(known: Known, compute: Callable[[Known, AnyContext], T], ctx: AnyCon
     """Return what `compute` makes of known objects.
 
     It is computed again when the objects, others that it looked up, or the configuration are not the same any more. So
-    it is given nothing of what is judged now: no subject, no parameters, a request for nothing in `namespace`.
+    it gets nothing of the current request: no subject, no parameters, and an empty request in `namespace`.
 
     Raises:
         UnknownValueError: it reads a value of a template that is not known.

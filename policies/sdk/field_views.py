@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class ObjectView(Field):
-    """An object whose members stand in several places.
+    """An object whose members come from several fields.
 
-    A member that is not among `members` is looked up in `home`, whose path is that of the whole.
+    A member that is not in `members` is looked up in `home`, which also provides the path of the object.
     """
 
     __slots__ = ("_home", "_members")
@@ -47,7 +47,7 @@ class ObjectView(Field):
 
 
 class ListView(Field):
-    """A list whose elements stand in several places; its path is that of `home`, where more would be added."""
+    """A list whose elements come from several fields; its path is that of `home`, to which elements would be added."""
 
     __slots__ = ("_elements", "_home")
 
@@ -101,7 +101,7 @@ class Shaped(Field):
 
 
 def joined(home: Field, more: list[Field]) -> Field:
-    """Return a list with more elements; one that is no list stays as it is, so that it is refused."""
+    """Return a list with more elements; a value of another type is returned as it is, so that it is refused."""
     if not more or (home and not isinstance(home.value, list | dict)):
         return home
     return ListView(home, [*home, *more])

@@ -76,7 +76,7 @@ def own_members(request: Field) -> tuple[str, ...]:
     """Return those of `MEMBERS` that a request holds itself.
 
     To a request of v1beta1 with alternatives the API server adds `deviceClassName: ""` (`kubernetes/api` v0.36
-    `resource/v1beta1/types.go`: no omitempty), which nobody wrote.
+    `resource/v1beta1/types.go`: no omitempty), which the manifest does not have.
     """
     if _MEMBERS.isdisjoint(request.mapping):
         return ()

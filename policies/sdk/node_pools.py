@@ -223,7 +223,7 @@ def names_one_of(types: MatchingTypes, some: int) -> bool:
 
 
 def unknown_accelerated(types: MatchingTypes) -> tuple[str, ...]:
-    """Return the types and families that a pool names, the catalogue lacks, and whose category has accelerators.
+    """Return the types and families of a pool that the catalogue does not have and whose category has accelerators.
 
     Karpenter reads the category from the first letters of the name (aws/karpenter-provider-aws v1.14.1
     `pkg/providers/instancetype/types.go`).

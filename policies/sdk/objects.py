@@ -194,7 +194,7 @@ class Wrapper:
 
 
 class Subject(Struct, frozen=True):
-    """A part of a request that policies of one kind judge: the object itself, or a Pod template in it."""
+    """A part of a request that policies of one kind evaluate: the object itself, or a Pod template in it."""
 
     kind: GroupVersionKind
     field: Field
@@ -205,8 +205,8 @@ class Subject(Struct, frozen=True):
 class Request:
     """A create, update or delete of one object.
 
-    With a `subresource` the request is to that part of the object, and only rules about that part judge it. `kind` is
-    the type `object` is in; `requested_kind` the one the user sent, before the API server converted it.
+    With a `subresource` the request is to that part of the object, and only rules about that part evaluate it. `kind`
+    is the type `object` is in; `requested_kind` the one the user sent, before the API server converted it.
     `name` is empty where the API server has yet to make one from `generate_name`. `old_object` is None on CREATE,
     `object` on DELETE. `added_templates` are the paths of Pod templates that the policy file adds to its kind.
     `is_template` says that the object has `Unknown` values.
@@ -234,9 +234,9 @@ class Request:
 
     @cached_property
     def subjects(self) -> tuple[Subject, ...]:
-        """Everything to judge: the object (the old one on DELETE) and every Pod template in it."""
-        judged = self.old_object if self.operation is Operation.DELETE else self.object
-        return self.subjects_with(judged)
+        """The parts to evaluate: the object (the old one on DELETE) and every Pod template in it."""
+        evaluated = self.old_object if self.operation is Operation.DELETE else self.object
+        return self.subjects_with(evaluated)
 
     def subjects_with(self, obj: dict[str, Json] | None) -> tuple[Subject, ...]:
         """Return the subjects of another version of the object, such as the one after mutations."""

@@ -43,10 +43,10 @@ class Table(Struct, Generic[T], frozen=True):
 
 # Not frozen, because one is made for each policy and request, and that would take three times as long.
 class Context(MutableStruct, Generic[P_co]):
-    """Everything a policy may know beside the thing it judges.
+    """The subject that a policy evaluates, and the data that it may use.
 
-    `subject` is that thing; `wrapper` the workload around it when it is a Pod template, else None. What is done
-    `unhurried`, for other requests too, does not count towards the time of this one.
+    `subject` is the object or Pod template; `wrapper` is the workload around a Pod template, else None. Work in
+    `unhurried`, which other requests use too, does not count towards the time of this one.
     """
 
     params: P_co
@@ -105,7 +105,7 @@ class Handler(Struct, Generic[P], frozen=True):
     convention: str = ""
 
     def __call__(self, subject: Field, ctx: Context[P]) -> Iterator[Patch | Violation | Skip]:
-        """Judge a subject."""
+        """Evaluate a subject."""
         return self.run(subject, ctx)
 
 
@@ -149,7 +149,7 @@ def validates(  # type: ignore[misc] # the overloads say what each call gives  #
     """Make a function the check of a policy.
 
     Args:
-        kinds: the kinds it judges; a Pod policy also judges every Pod template of a workload.
+        kinds: the kinds it evaluates; a Pod policy also evaluates every Pod template of a workload.
         params: the type its parameters are parsed into.
         mode: the shipped mode.
         operations: the operations on which it has something to say.
@@ -248,7 +248,7 @@ class Policy(Struct, frozen=True):
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """Every kind the policy judges."""
+        """Every kind the policy evaluates."""
         return tuple(dict.fromkeys(kind for handler in self.handlers for kind in handler.kinds))
 
 

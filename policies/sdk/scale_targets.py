@@ -95,7 +95,7 @@ def workload_demand(kind: Kind, workload: Field, ctx: AnyContext) -> GpuDemand:
 def template_contexts(kind: Kind, workload: Field, ctx: AnyContext) -> Iterator[AnyContext]:
     """Yield a context whose subject is a Pod template, for each of a workload in the request's namespace.
 
-    With it a policy that judges another object, or the workload as a whole, learns what it would of the Pods.
+    With it a policy that evaluates another object, or the workload as a whole, can use functions for Pods.
     """
     gvk = GroupVersionKind(kind.group, kind.versions[-1], kind.name)
     for template in pod_templates(kind.group, kind.name, workload):

@@ -156,11 +156,11 @@ CLASS_NEEDS: Final = (
 
 
 class Classified(Struct, frozen=True):
-    """The class of a workload, or None when nothing tells it.
+    """The class of a workload, or None if nothing shows it.
 
-    `source` says what told it. `conflict` is the class its framework tells, where that is another one. `possible` is a
-    class that nothing proves and much allows: enough to protect a Pod, too little to report anything about it. `doubt`
-    says what is not known and could make it another one: a Pod may be evaluated before what made it is known.
+    `source` names the evidence. `conflict` is the class of its framework, if that is another one. `possible` is a
+    class with weak evidence: enough to protect a Pod, too little to report a finding about it. `doubt` names missing
+    data that could change the class: a Pod may be evaluated before its owner is known.
     """
 
     name: WorkloadClass | None
@@ -342,7 +342,7 @@ def is_made_for(owner: Field, ctx: AnyContext) -> bool:
     """Tell whether the sender of a Pod may say that a workload owns it.
 
     Of Kubernetes' own workloads only their controller may. Others have controllers of any name, which are ServiceAccounts.
-    A file comes from nobody, and is believed; its Pods are evaluated once more when they are created.
+    A file has no sender and is trusted; its Pods are evaluated again when they are created.
     """
     sender = ctx.request.user
     if not sender or sender == CONTROLLER_MANAGER:

@@ -49,7 +49,7 @@ class _Line:
 
 @contextmanager
 def _line(*, quiet: bool) -> Iterator[Callable[[str], None] | None]:
-    """Give a function that shows a text; None if nobody watches, or the terminal cannot return to the line's beginning."""
+    """Return a function that shows a text; None without a terminal that can return to the beginning of a line."""
     if quiet or sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield None
         return

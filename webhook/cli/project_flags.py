@@ -101,7 +101,7 @@ def parse(
         GpugateError: the project file or a variable is refused.
     """
     rows = [setting for setting in SETTINGS if command in setting.commands]
-    # A flag that is not given is told from one that says the default.
+    # A flag that is not given is distinguished from one with the default value.
     dests = [dest for setting in rows for dest in setting.dests]
     defaults = {dest: parser.get_default(dest) for dest in dests}
     parser.set_defaults(**dict.fromkeys(dests))

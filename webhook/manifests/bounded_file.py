@@ -21,7 +21,7 @@ MAX_NODES: Final = 2_000_000
 MAX_ALIASED_NODES: Final = 100_000
 
 
-# Without the first, opening a pipe would wait for somebody to write to it; Windows has only the last of these.
+# Without the first, opening a pipe would wait for a writer; Windows has only the last of these.
 _FLAGS: Final = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 _OF_THE_SHELL: Final = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 _PART: Final = 1 << 20  # bytes; memory for as many is asked for at once

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = 60
 # fsmonitor and hooks are programs that a repository chooses. A directory that looks like a bare repository can be a part of
-# what was cloned, with settings of its own, which whoever proposes a change chooses. Filters: `_unfiltered`.
+# the clone, with settings of its own, which the author of a change chooses. Filters: `_unfiltered`.
 _HARMLESS: Final = (
     *("-c", "core.fsmonitor=false"),
     *("-c", f"core.hooksPath={os.devnull}"),
@@ -258,8 +258,8 @@ def _output(directory: str, *arguments: str) -> bytes:
     program = shutil.which("git")
     if program is None:
         raise GitError("git is not on PATH: install it") from FileNotFoundError("git")
-    # Hooks run with variables that name another directory. The way to a remote, from which a partial clone would fetch what
-    # it lacks, is a program that a repository chooses. What is above the directory is another repository.
+    # Hooks run with variables that name another directory. The transport to a remote, from which a partial clone would
+    # fetch missing objects, is a program that a repository chooses. A parent of the directory is another repository.
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = [program, *_HARMLESS, "-C", directory, *arguments]
     try:

@@ -308,7 +308,7 @@ class _Walk:
         elif stat.S_ISREG(mode) or (stat.S_ISFIFO(mode) and path.startswith("/dev/fd/")):
             whole = source_of(path) if self._renders else None
             if whole or stat.S_ISFIFO(mode) or not self._selection.is_unchanged(path):
-                # Where a hook names files, nobody said that each of them is a manifest.
+                # A hook names all changed files, which need not be manifests.
                 yield whole or Input(path, explicit=not self._selection.force_exclude, language=self._language(path))
         else:
             yield _problem(path, "is neither a file nor a directory", "give a file, or pipe it into `gpugate check -`")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _SPACE = re.compile(r"[ \t\r\n]*")  # of JSON; others do not belong there
 _NEXT_OBJECT = re.compile(r"^[{\[]", re.MULTILINE)
-_MOST_REPEATED: Final = 100  # keys of one document that are told
+_MOST_REPEATED: Final = 100  # keys of one document that are reported
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

@@ -209,7 +209,7 @@ def _problem(source: SourceText, path: Path, message: str, remedy: str, *, warni
 
 
 def _refusal(field: Field, *, is_list: bool) -> tuple[Field, str, str] | None:
-    """Where, what and what to do instead, when this is not an object that can be judged."""
+    """Return the field, message and remedy if a document is not an object that can be evaluated."""
     if not isinstance(field.value, dict):
         return field, f"not a Kubernetes object but {type_name(field.value)}", _not_an_object(field.value)
     if field["sops"] and not field["kind"]:

@@ -71,7 +71,7 @@ def lines_of_broken(text: str) -> list[str]:
 
 
 def lines_of_template(lines: Sequence[str]) -> list[str]:
-    """Return the lines of a template, which is no YAML: where data and environments end is told by the indentation."""
+    """Return the lines of a template that is not YAML: the indentation shows where data and environments end."""
     is_secret = any(_SECRET.search(line) for line in lines)
     shown, inside = [], -1
     for line in lines:
@@ -175,13 +175,13 @@ class Passing(StrEnum):
 
 
 class Problem(Struct, frozen=True):
-    """Something in a file that could not be read, or that Kubernetes reads in another way than it looks.
+    """Text of a file that could not be read, or that Kubernetes reads in an unexpected way.
 
-    `line`, `column` and `end` (behind the region) count from 1; line 0 means the file as a whole. `remedy` says what to do. A `warning` leaves
-    the object readable; any other problem means that it was not judged. `excerpt` shows the line. `passing` says why the
-    text is passed over instead where the user did not name the file; None for a manifest. A `note` is a cause outside of
-    the files, such as a program that is not installed. `blames` is a file that a program could not read: what is found
-    unreadable in it is this problem too. `of_rendering` says that a chart or kustomization was not rendered.
+    `line`, `column` and `end` (behind the region) count from 1; line 0 means the file as a whole. `remedy` says what to
+    do. A `warning` leaves the object readable; with any other problem it is not evaluated. `excerpt` shows the line.
+    `passing` is the reason to skip the text if the user did not name the file; None for a manifest. A `note` is a cause
+    outside of the files, such as a program that is not installed. `blames` is a file that a program could not read: an
+    error in it is the same problem. `of_rendering` says that a chart or kustomization was not rendered.
     """
 
     source: str

@@ -126,7 +126,7 @@ def link_out(path: str) -> str | None:
                 entry = Path(os.path.realpath(entry))
             below = entry
     except (OSError, ValueError):
-        return None  # no such file, and whoever reads it says so
+        return None  # no such file, which reading it reports
     return None
 
 

@@ -235,7 +235,7 @@ def explain(error: yaml.YAMLError, text: str) -> ReadError:
     """Turn an exception of PyYAML into a ReadError with place and remedy."""
     if isinstance(error, yaml.MarkedYAMLError):
         problem = error.problem or error.context or "cannot be read"
-        # What is never closed began where the context says; the end of the file helps nobody.
+        # For an unclosed bracket or quote, the context has its beginning, which helps more than the end of the file.
         unclosed = "end of stream" in problem and error.context_mark
         mark = unclosed or error.problem_mark or error.context_mark
         line, column = (mark.line, mark.column) if mark else (0, 0)

@@ -146,7 +146,7 @@ def speaks_of_gpugate(directory: Path, pyproject: Path) -> bool:
     if link_out(str(directory / pyproject)) is not None:
         return False  # what it leads to is not the project's
     try:
-        # More than a project file may have, so that whoever reads it says that it is too large.
+        # More than a project file may have, so that reading it reports that it is too large.
         data = read_regular(directory / pyproject, MAX_BYTES)
     except OSError:
         return False

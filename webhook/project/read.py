@@ -180,7 +180,7 @@ def parse_project(value: Json) -> ProjectConfig:
         for index, each in enumerate(entries if isinstance(entries, list) else ()):
             parse(each, entry, (key, index))
     config = parse(value, ProjectConfig, ())
-    # Outputs are judged where it is known which work tree they must be in.
+    # Outputs are checked where the work tree that they must be in is known.
     if config.docs is not None and not URL.fullmatch(config.docs.base_url):
         raise ConfigError(("docs", "base_url"), "not an address: write one such as https://docs.example.com/gpugate/")
     _refuse_nul({key: said for key, said in value.items() if key != "output"}, ())

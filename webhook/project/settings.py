@@ -35,7 +35,7 @@ class Setting(Struct, frozen=True):
         flag: what gives it on the command line; empty where nothing does.
         dests: where the parsers of commands keep it; the first is filled, and the others count as given too.
         variable: what gives it in the environment; empty where nothing does.
-        default: what holds when nobody says anything.
+        default: the value if no source sets it.
         commands: those that have it; others ignore it.
         choices: the texts that it takes; any where there are none.
         example: what `config init` writes behind the key.

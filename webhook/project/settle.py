@@ -64,8 +64,8 @@ def refuse_path(
 ) -> tuple[field.Path, str] | None:  # Any: of the type of its setting
     """Return the first path of a setting that is not read or written, and what is wrong with it; None where all may be.
 
-    Whoever proposes a change may have written the project file, so that its paths are held to the rule of `within`: the
-    work tree of `home`, or without one `home` itself. What flags and variables say is the user's own.
+    The author of a change may have written the project file, so its paths must be in the work tree of `home`, or
+    without one in `home` itself. Flags and variables are from the user.
     """
     top = work_tree(str(home)) or os.path.realpath(home)
     for path, text, wanted in _named(setting.sort, value):

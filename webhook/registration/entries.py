@@ -4,8 +4,9 @@ A resource of which only some requests can be denied is sent through two entries
 and through another, which never says `failurePolicy: Fail`, the rest. So a Pod that no policy can deny starts while the
 webhook is unavailable, whatever the failure policy of its group: a CNI that tolerates every taint, for one.
 
-Nothing stands for anything but the versions of workloads that nobody judges otherwise. A rule for `*/*` would send the
-API server's own questions, such as token reviews, and hold up nodes, leases and certificates when nobody answers.
+Wildcards are used only for the versions of workloads that no policy evaluates by version. A rule for `*/*` would send
+the API server's own requests, such as token reviews, and block nodes, leases and certificates while the webhook is
+unavailable.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class RiskGroup(Enum):
 
     @property
     def written_by_karpenter(self) -> bool:
-        """Whether Karpenter writes such objects, which it must be able to do whoever else is down.
+        """Whether Karpenter writes such objects, which must not depend on the webhook.
 
         It notes a hash on every NodePool and EC2NodeClass (`sigs.k8s.io/karpenter` v1.14 pkg/controllers/nodepool/hash).
         """
@@ -83,24 +84,24 @@ _OF_GROUP: Final = {
 
 
 def risk_group(judged: Judged) -> RiskGroup:
-    """Return the group of a resource; one that nobody has thought of never waits."""
+    """Return the group of a resource; an unknown one is never in a group with failurePolicy Fail."""
     known = _OF_RESOURCE.get((judged.group, judged.plural)) or _OF_GROUP.get(judged.group)
     return known or RiskGroup.WORKLOADS
 
 
 @dataclass(slots=True)
 class Judged:
-    """A resource, with its subresources, that is judged.
+    """A resource, with its subresources, that policies evaluate.
 
     Attributes:
         group: its API group.
         plural: its name in URLs.
         namespaced: whether its objects are in namespaces.
-        requests: subresource (empty for the object itself), versions -> the operations that are judged.
-        concern: what holds for every object that can interest a policy.
-        enforced: what holds for every object of which a request can be denied or mutated at admission, which a finding
-            in a Pod template does not do.
-        advised: what holds for every object that can get a warning or a record from a policy that does neither.
+        requests: subresource (empty for the object itself), versions -> the operations that are evaluated.
+        concern: holds for every object that a policy evaluates.
+        enforced: holds for every object of which a request can be denied or mutated at admission, without those that
+            have findings only in a Pod template.
+        advised: holds for every object that can get a warning or a record from a policy that does not deny or mutate.
     """
 
     group: str
@@ -112,7 +113,7 @@ class Judged:
     advised: Concern = field(default_factory=any_of)
 
     def add(self, kind: Kind, operations: frozenset[Operation], concern: Concern, *, enforced: bool) -> None:
-        """Take in that requests about a kind are judged too."""
+        """Add the requests about a kind."""
         key = (kind.subresource, kind.versions)
         self.requests[key] = self.requests.get(key, frozenset()) | operations
         self.concern = any_of(self.concern, concern)
@@ -161,9 +162,9 @@ _KNOWN: Final = {(kind.group, kind.name): kind for kind in vars(objects).values(
 
 
 def workload_kind(group: str, name: str) -> Kind:
-    """Return the kind of a workload; one that nobody judges otherwise is judged in every version.
+    """Return the kind of a workload; one that no policy names is evaluated in every version.
 
-    They all form their plural in the same way.
+    The plurals of all workloads are formed in the same way.
     """
     return _KNOWN.get((group, name)) or Kind(group, ("*",), name, f"{name.lower()}s")
 

@@ -235,8 +235,8 @@ def _quoted(text: str) -> str:
     return "'" + escaped.replace("'", "\\'") + "'"
 
 
-# Policies read these and the spec; an update answers for what it adds, so one that leaves them as they are can be refused
-# by none. So finalizers can be taken away when nobody answers, as that of every Pod of a Job.
+# Policies read these and the spec. An update can be denied only for what it adds, so one that does not change these
+# fields is not sent. Finalizers, such as that of every Pod of a Job, can be removed while the webhook is unavailable.
 CHANGES_WHAT_IS_JUDGED: Final = {
     "name": "changes-evaluated-fields",
     "expression": (
@@ -246,7 +246,7 @@ CHANGES_WHAT_IS_JUDGED: Final = {
     ),
 }
 NOT_OF_KARPENTER: Final = "is-not-from-karpenter"
-# What no rule judges, as `engine/enforcement.py` decides it: a kubelet says what it runs anyway.
+# Mirror Pods are not evaluated (`engine/enforcement.py`): a kubelet creates them for Pods that it runs already.
 _NO_MIRROR: Final = ~(SentBy("system:node:*") & Key("metadata.annotations", ("kubernetes.io/config.mirror",)))
 
 

@@ -30,7 +30,7 @@ def obstacle(chart: str) -> Problem | None:
     """Say why a chart is not rendered; None where nothing is in the way.
 
     Helm follows all links and lets templates print any file below the chart's directory (`.Files.Get`), and a schema of
-    values may refer to any file or URL (`$ref`). Whoever proposes a change may have written them. A link to the top of the
+    values may refer to any file or URL (`$ref`). The author of a change may have written them. A link to the top of the
     repository leads to what is git's. Where nothing says which tree the chart belongs to, its links may lead anywhere.
 
     Args:

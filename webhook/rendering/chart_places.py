@@ -322,7 +322,7 @@ class ChartPlaces:
     """Where the lines of one rendering are from; makes the rendering with marks when it is made."""
 
     def __init__(self, text: Text, options: RenderOptions, stop: threading.Event) -> None:
-        assert isinstance(text.job, ChartJob)  # noqa: S101 -- whoever makes this has looked
+        assert isinstance(text.job, ChartJob)  # noqa: S101 -- the caller checked the type
         self._job = text.job
         self._lines = text.text.split("\n")
         self._sources = sources(text.text)

@@ -310,7 +310,7 @@ def chart_jobs(chart: str, options: RenderOptions) -> Iterator[ChartJob | Failur
 
 
 def release_name(chart: str) -> str:
-    """Return what a release of a chart is called where nobody says it: as its directory."""
+    """Return the default release name of a chart: the name of its directory."""
     name = _NO_RELEASE.sub("-", Path(os.path.realpath(chart)).name.removesuffix(".tgz").lower())
     return name.strip("-")[:_LONGEST_RELEASE].strip("-") or "release"
 

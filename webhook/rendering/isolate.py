@@ -65,7 +65,7 @@ def without_network() -> bool:
     user, group = os.geteuid(), os.getegid()
     if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0:
         return False
-    # Without them the program would be nobody to itself; access to files is the same.
+    # Without them the program would have the user nobody; access to files is the same.
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         with suppress(OSError), open(f"/proc/self/{name}", "w", encoding="ascii") as opened:  # noqa: PTH123 -- starts sooner
             opened.write(text)

@@ -498,7 +498,7 @@ _Read = KustomizationFile | Problem | None
 
 @dataclass(slots=True)
 class Plan:
-    """What is built, and the real paths of the files that are not judged by themselves."""
+    """The kustomizations to build, and the real paths of the files that are not evaluated separately."""
 
     options: RenderOptions
     read: dict[str, _Read] = field(default_factory=dict)

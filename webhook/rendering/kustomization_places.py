@@ -85,7 +85,7 @@ class KustomizationPlaces:
     """Where the objects of one kustomization are from."""
 
     def __init__(self, text: Text) -> None:
-        assert isinstance(text.job, KustomizationJob)  # noqa: S101 -- whoever makes this has looked
+        assert isinstance(text.job, KustomizationJob)  # noqa: S101 -- the caller checked the type
         self._job = text.job
         self._text = text
         self._top = tree_of(text.job.file.directory) or text.job.file.directory

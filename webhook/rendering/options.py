@@ -50,7 +50,7 @@ class RenderOptions:
     """How to render.
 
     Attributes:
-        kube_version: the version of Kubernetes that charts are told, such as `1.35`.
+        kube_version: the version of Kubernetes for which charts are rendered, such as `1.35`.
         namespace: the namespace of a release that names none.
         charts: values of charts; a chart without any here is rendered once with its own.
         changed: real paths of changed files; what none of them is part of is left out. None renders all.

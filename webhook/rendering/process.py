@@ -28,7 +28,7 @@ _LOOK: Final = 0.2  # seconds between looks at whether to stop
 _MAX_ERROR_BYTES: Final = 1 << 20
 # What a program may need to start at all; nothing that holds a secret or names a cluster.
 _KEPT: Final = ("PATH", "LANG", "SYSTEMROOT", "CLOUDSDK_PYTHON")
-# The port that nobody listens on: what goes to a network in spite of everything is refused at once.
+# A port without a listener: connections that the isolation does not prevent are refused at once.
 _NOWHERE: Final = "http://127.0.0.1:9"
 _BLOCKED: Final = {
     name: _NOWHERE for proxy in ("http_proxy", "https_proxy", "all_proxy") for name in (proxy, proxy.upper())

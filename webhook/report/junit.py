@@ -1,8 +1,8 @@
 """JUnit XML, which CI systems show as tests: a suite for each file, a case for each object and policy with findings.
 
-A file in which nothing is wrong is one case that passes, so that no report is empty. Errors fail; warnings and notes
-pass and are told as output; what could not be read or judged is an error of the case. Each case has one failure or
-error at most and a time, because some readers take the first and miss the second.
+A file without findings is one case that passes, so that no report is empty. Errors fail; warnings and notes pass and
+are reported as output; input that could not be read or evaluated is an error of the case. Each case has at most one
+failure or error and a time, because some readers use only the first.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """One cause, one finding: which findings state a cause that another finding of the same run reports.
 
 At admission the API server sends one object, so a policy reports a cause at each object that has a part in it: a
-HorizontalPodAutoscaler and a ScaledObject of one workload are both told of the other. Where all objects are evaluated,
-the policy says which of these findings stays, and the others become further locations of it. A finding is never left out
-for one that costs less.
+HorizontalPodAutoscaler and a ScaledObject of one workload both have a finding that names the other. If all objects are
+evaluated, the policy says which of these findings is reported, and the others become further locations of it. A finding
+with a stricter mode is never replaced by one with a less strict mode.
 """
 
 from __future__ import annotations
