@@ -25,7 +25,6 @@ KEPT = {
     "tools.command_reference": "one of the generators",
     "tools.policy_page": "one of the generators",
     "webhook.manifests.terraform_plan": "imported only for plans",
-    "webhook.manifests.patterns": "imported only for arguments with wildcards",
     "webhook.testing.pytest_plugin.builders": "fixtures for users, with an API of their own",
     "webhook.testing.pytest_plugin.fixtures": "fixtures for users, without what they import on first use",
     "webhook.testing.pytest_plugin.items": "collection, which pytest calls through hooks",

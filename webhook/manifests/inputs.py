@@ -401,13 +401,35 @@ class _Walk:
         return bool(ignored and f"{real}{os.sep}{entry.name}" in ignored) or self._selection.excludes(entry.path)
 
 
+_ANY_DEPTH: Final = "**/"
+
+
 def _expand_pattern(pattern: str) -> list[str]:
+    """Return the files and directories that a pattern matches, sorted; `**` is any number of directories.
+
+    Hidden ones are excluded. `**` follows no links, which may form a cycle: `glob` of Python 3.14 would follow it until a
+    path is too long, and two such links in every possible order.
+    """
     if not any(character in pattern for character in "*?["):
         return []
+    return sorted(_files_matching(f"{pattern}/*" if pattern == "**" or pattern.endswith("/**") else pattern))
 
-    from gpugate.webhook.manifests.patterns import matches  # noqa: PLC0415 -- shells expand most patterns themselves
 
-    return matches(pattern)
+def _files_matching(pattern: str) -> set[str]:
+    import glob  # noqa: PLC0415 -- shells expand most patterns themselves
+
+    before, any_depth, after = pattern.partition(_ANY_DEPTH)
+    if not any_depth or (before and not before.endswith("/")):
+        return set(glob.glob(pattern))  # noqa: PTH207 -- Path.glob refuses absolute patterns
+    while after.startswith(_ANY_DEPTH):
+        after = after.removeprefix(_ANY_DEPTH)
+    matches: set[str] = set()
+    for start in glob.glob(before) if before else [os.curdir]:  # noqa: PTH207 -- as above
+        for folder, folders, _ in os.walk(start):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            inside = os.path.join(glob.escape(folder), after)  # noqa: PTH118 -- Path drops the slash at the end
+            matches |= _files_matching(inside if before else inside.removeprefix("./"))
+    return matches
 
 
 def _unreadable(name: str, error: OSError | ValueError) -> Problem:
