@@ -15,12 +15,12 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.scaling import _queries
-from gpugate.policies.sdk.facts import Known, Need, each, named
+from gpugate.policies.sdk.facts import Known, Need, each, named, object_doubt
 from gpugate.policies.sdk.findings import Patch, Skip, Stance
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, limits, matching_types, pool_requirements
 from gpugate.policies.sdk.objects import NODE_POOL, SCALED_OBJECT
 from gpugate.policies.sdk.platform import Taint
-from gpugate.policies.sdk.scale_targets import most_for, scale_target, target_demand
+from gpugate.policies.sdk.scale_targets import TARGET_KINDS, most_for, scale_target, target_demand, target_workload
 from gpugate.policies.sdk.scheduling import is_only, normalized, tolerated
 from gpugate.policies.sdk.structs import Struct
 
@@ -150,6 +150,27 @@ def highest_stance(scaled_object: Field, ctx: AnyContext) -> Stance:
     """
     target = scale_target(scaled_object)
     return most_for(target_demand(target, ctx)) if target else Stance.OFF
+
+
+def target_doubt(scaled_object: Field, ctx: AnyContext) -> Skip | None:
+    """Return why advice for GPU workloads may not apply to a ScaledObject; None where it applies, or the target is known.
+
+    Most ScaledObjects scale workloads without GPUs. If the target is not among the known objects, but may exist, only a
+    query of metrics of GPUs or of model servers is a sign of GPUs.
+    """
+    target = scale_target(scaled_object)
+    if target is None or target_workload(target, ctx) or measures_gpus(ctx):
+        return None
+    kind = next((kind for kind in TARGET_KINDS if (kind.group, kind.name) == (target.group, target.kind)), None)
+    if kind is None:
+        return Skip(f"the Pod template of {target} is unknown")
+    return object_doubt(ctx.facts.list(kind, ctx.request.namespace), kind, target.name)
+
+
+def measures_gpus(ctx: AnyContext) -> bool:
+    """Tell whether a query of a ScaledObject reads metrics of GPUs or of model servers."""
+    metrics = (selector.metric for _, query in ctx.derived(queries) for selector in query.selectors)
+    return any(_queries.is_of_servers(metric) or metric.startswith("DCGM_FI_") for metric in metrics)
 
 
 def minimum(scaled_object: Field) -> int:

@@ -18,8 +18,9 @@ spec:
     replicas: 2
 ```
 
-A workload is reported if it requests GPUs, or if gpugate does not find it. If `fallback.behavior` is `currentReplicas`
-or `scalingModifiers`, KEDA does not use `fallback.replicas`, so that field may have any value.
+A missing fallback is reported if the workload requests GPUs. If gpugate does not find the workload, it is reported if a
+query reads metrics of model servers or GPUs, or if all workloads of the namespace are known. If `fallback.behavior` is
+`currentReplicas` or `scalingModifiers`, KEDA does not use `fallback.replicas`, so that field may have any value.
 
 ## Sources
 KEDA v2.20.2 `pkg/fallback/fallback.go`, `apis/keda/v1alpha1/scaledobject_types.go` (CheckFallbackValid: no check against
@@ -31,8 +32,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.scaling import _scaled_objects
-from gpugate.policies.scaling._scaled_objects import highest_stance, maximum, minimum, queries
-from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.scaling._scaled_objects import highest_stance, maximum, minimum, queries, target_doubt
+from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.objects import SCALED_OBJECT
 from gpugate.policies.sdk.platform import at_least
 from gpugate.policies.sdk.policy import validates
@@ -48,7 +49,7 @@ _NUMBER_UNREAD: Final = frozenset({"currentReplicas", "scalingModifiers"})
 
 
 @validates(SCALED_OBJECT, mode=Stance.WARN, needs=TARGET_NEEDS)
-def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
+def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report a fallback that is missing, or outside minimum and maximum."""
     asks = [trigger for trigger, _ in ctx.derived(queries)]
     if not asks:
@@ -62,6 +63,10 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
             yield from _outside(scaled_object, fallback["replicas"], at_most)
     # Before 2.18 KEDA refuses one for metrics of type Value (CHANGELOG.md, #6655).
     elif at_least(ctx.target.keda, "2.18") or any(ask["metricType"].text != "Value" for ask in asks):
+        doubt = target_doubt(scaled_object, ctx)
+        if doubt:
+            yield doubt
+            return
         patches = tuple(_scaled_objects.set_fallback(scaled_object))
         message = "missing fallback for times when Prometheus is unavailable"
         hint = "add a fallback with the number of replicas for these times"

@@ -29,8 +29,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.scaling._queries import is_of_servers
-from gpugate.policies.scaling._scaled_objects import MAKER_NEEDS, is_made_by_keda, queries
+from gpugate.policies.scaling._scaled_objects import MAKER_NEEDS, is_made_by_keda, measures_gpus
 from gpugate.policies.sdk.facts import Known, derived, named, object_doubt
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.objects import HORIZONTAL_POD_AUTOSCALER, REPLICA_SET, SCALED_OBJECT
@@ -49,9 +48,7 @@ if TYPE_CHECKING:
 @validates(SCALED_OBJECT, mode=Stance.WARN, needs=TARGET_NEEDS)
 def check_scaled_object(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Look the workload up."""
-    metrics = (selector.metric for _, query in ctx.derived(queries) for selector in query.selectors)
-    of_gpus = any(is_of_servers(metric) or metric.startswith("DCGM_FI_") for metric in metrics)
-    yield from _missing(scaled_object, ctx, of_gpus=of_gpus)
+    yield from _missing(scaled_object, ctx, of_gpus=measures_gpus(ctx))
 
 
 @validates(HORIZONTAL_POD_AUTOSCALER, mode=Stance.WARN, needs=(*TARGET_NEEDS, *MAKER_NEEDS))

@@ -24,8 +24,9 @@ The policy reports two settings:
 - `cooldownPeriod` below `min_cooldown`, if the workload scales to zero or to `idleReplicaCount`, and at least one of its triggers
   is not `cron`.
 
-A ScaledObject is reported if its workload requests GPUs or is not known. A HorizontalPodAutoscaler is reported only if
-its workload is known to request GPUs.
+A ScaledObject is reported if its workload requests GPUs. If gpugate does not find the workload, it is reported if a query reads
+metrics of model servers or GPUs, or if all workloads of the namespace are known. A HorizontalPodAutoscaler is reported only if its
+workload is known to request GPUs.
 
 A short window is not reported in these cases:
 
@@ -54,6 +55,7 @@ from gpugate.policies.scaling._scaled_objects import (
     maximum,
     minimum,
     queries,
+    target_doubt,
 )
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.objects import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.findings import Skip
 
 _Seconds = Annotated[int, msgspec.Meta(ge=0, le=3600)]
 
@@ -82,11 +85,15 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 
 @validates(SCALED_OBJECT, params=Params, mode=Stance.WARN, needs=TARGET_NEEDS)
-def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[Violation]:
+def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report a short window for scaling down, and a short cool-down before scaling to zero."""
     at_most = ctx.derived(highest_stance)
-    if not at_most:
-        return
+    found = tuple(_hasty(scaled_object, at_most, ctx)) if at_most else ()
+    doubt = target_doubt(scaled_object, ctx) if found else None
+    yield from (doubt,) if doubt else found
+
+
+def _hasty(scaled_object: Field, at_most: Stance, ctx: Context[Params]) -> Iterator[Violation]:
     spec = scaled_object["spec"]
     if minimum(scaled_object) < maximum(scaled_object) and not _reads_averages(scaled_object, ctx):
         behavior = spec["advanced", "horizontalPodAutoscalerConfig", "behavior"]
