@@ -224,6 +224,13 @@ def _is_exclusive(clean: str) -> bool:
     )
 
 
+def uses_gpus(pod: Field) -> bool:
+    """Tell whether a Pod that requests no accelerator has a sign that lets it use them on whatever node has them."""
+    containers = tuple(each for name in ("initContainers", "containers") for each in pod["spec", name])
+    signs = (*named(pod, containers), *annotated(pod), *exclusive(pod, of_daemon_set=False), *runtime(pod))
+    return any(sign.at_most is Stance.ENFORCE for sign in signs)
+
+
 # One of these is in every path of the host that is of use for nothing but accelerators.
 _WORDS: Final = ("device-plugins", "nvidia", "neuron", "kfd", "accel", "/hl", "195:")
 # Which Pods can have a sign that names devices, or one that is of use for nothing but accelerators.

@@ -12,7 +12,10 @@ container uses it. A claim that does not exist in the cluster requests nothing, 
 because the claim may be created after the Pod.
 
 A Pod whose `nodeName` names a GPU node is reported even without a toleration, because `nodeName` bypasses taints. If
-gpugate does not find the node, the finding is a warning, because the node may have no GPU.
+gpugate does not find the node, the policy is not evaluated, because the node may have no GPU.
+
+A Pod that uses GPUs without a request, by its runtime class, a variable or device files, is reported only by
+`pods/hidden-gpu-access`.
 
 ## Instead
 Delete the toleration and the quantity of 0. If the Pod needs a GPU, request it. Run agents for every node as a
@@ -29,6 +32,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.pods import _hidden_access
 from gpugate.policies.pods._placement import (
     NAMES_GPU_TAINT,
     NAMES_NODE,
@@ -67,6 +71,11 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     if demand.doubt and _uses(demand, demand.unknown):
         yield demand.doubt
         return
+    if by_name is Stance.WARN:
+        yield Skip(f"it is unknown whether node {pod['spec', 'nodeName'].text} has GPUs")
+        return
+    if _hidden_access.uses_gpus(pod):
+        return
     if tolerations:
         keys = ", ".join(dict.fromkeys(t["key"].text for t in tolerations))
         # A claim may be created after its Pod, as Helm does it, and the Pod waits for it.
@@ -78,13 +87,11 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
             "create the ResourceClaim before the Pod" if waits else _HINT,
             None if waits else Patches((*_without_zeros(pod, demand.zero), *_without(tolerations))),
         )
-    elif by_name:
-        known = by_name is Stance.ENFORCE
+    else:
         yield Violation(
             pod["spec", "nodeName"].path,
-            f"bypasses the taints of GPU nodes with nodeName but {_asks(demand)}: it {'would' if known else 'may'} "
-            "occupy a GPU node",
-            by_name,
+            f"bypasses the taints of GPU nodes with nodeName but {_asks(demand)}: it would occupy a GPU node",
+            Stance.ENFORCE,
             "select the node by its labels, so that the scheduler respects its taints",
         )
 

@@ -49,10 +49,11 @@ _REASONS: Final = {
     "NoExecute": "Kubernetes does not move the Pod from a failed node, so its work stops while the node is unavailable.",
 }
 _CONSEQUENCES: Final = {
-    "": "may run on GPU nodes, and Karpenter does not drain it",
-    "NoSchedule": "may run on GPU nodes, and Karpenter does not drain it",
-    "NoExecute": "stays on failed nodes",
+    "": "the Pod may run on GPU nodes, and Karpenter does not drain it",
+    "NoSchedule": "the Pod may run on GPU nodes, and Karpenter does not drain it",
+    "NoExecute": "the Pod stays on failed nodes",
 }
+_OF_GPU_PODS: Final = dict.fromkeys(("", "NoSchedule"), "Karpenter does not drain the Pod")
 
 
 @validates(POD, mode=Stance.WARN, needs=(*CLAIM_NEEDS, POOL_NEED), concerns=TOLERATES_EVERYTHING & ~OF_DAEMON_SET)
@@ -64,9 +65,10 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     effects = [t["effect"].text for t in wild]
     worst = next(effect for effect in _CONSEQUENCES if effect in effects)
     reach = f"every {worst} taint" if worst else "every taint"
+    of_gpu_pod = _OF_GPU_PODS.get(worst) if ctx.derived(gpu_demand) else None
     yield Violation(
         wild[0].path,
-        f"tolerates {reach}: the Pod {_CONSEQUENCES[worst]}",
+        f"tolerates {reach}: {of_gpu_pod or _CONSEQUENCES[worst]}",
         hint="name the taints to tolerate, or run an agent for every node as a DaemonSet",
         fix=Patches(tuple(_named(pod, wild, ctx))),
         why=_REASONS[worst],

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 POLICY: Final = "nodeclasses/unexpanded-placeholder"
 
-# Text in which such signs have another meaning: shells, loggers and servers expand them, or it is prose. Values of
+# Text in which such signs have another meaning: shells, loggers and servers expand them, or it is prose. A shell also runs a
+# RayJob's `entrypoint` and `ray start` with its parameters (KubeRay v1.6 `controllers/ray/common/pod.go`). Values of
 # environment variables and Secrets are never read, so that no report can quote one.
 _FREE: Final = frozenset(
     [
@@ -38,8 +39,10 @@ _FREE: Final = frozenset(
         "command",
         "data",
         "description",
+        "entrypoint",
         "env",
         "envFrom",
+        "rayStartParams",
         "restAPITemplate",
         "script",
         "stringData",

@@ -146,6 +146,7 @@ NONE = {
     "a template of a kind without policies": "apiVersion: example.com/v1\nkind: App\nmetadata: {name: a}\nspec: {x: '${y}'}\n",
     "the syntax of a workflow": "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: a}\nspec:\n  templates:\n  - {name: a, container: {image: '{{inputs.parameters.image}}'}}\n",
     "scripts": "apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {x: '{{ $y }}'}}\nspec:\n  containers:\n  - name: a\n    command: [sh, -c, 'echo ${HOME} <FILE']\n    args: ['$(NODE)', $HOME]\n    env: [{name: A, value: '${B}'}]\n",
+    "what a shell of KubeRay expands": "apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: a}\nspec:\n  entrypoint: python main.py --out $OUT_DIR\n  rayClusterSpec:\n    headGroupSpec: {rayStartParams: {redis-password: '$REDIS_PASSWORD'}}\n",
     "the data of a ConfigMap": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: '${sys:y}', z: <B>}\n",
     "a schema": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\nspec: {x: <NAME>}\n",
     "user data": "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: a}\nspec: {userData: 'echo ${A}'}\n",
