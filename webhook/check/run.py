@@ -368,15 +368,20 @@ _LONGEST_NAME: Final = 253
 
 
 def _train_jobs(results: Results) -> Iterator[str]:
-    """Remark which TrainJobs request GPUs and are not evaluated, and where their Pod templates are."""
+    """Remark which TrainJobs request GPUs and are not evaluated with their runtimes, and where their Pod templates are."""
     read = {
         (kind, namespace, name) for group, kind, namespace, name in results.names if group == "trainer.kubeflow.org"
     }
     worst = sorted((+results.runtimes).items(), key=lambda item: (-item[1], item[0]))
     for (kind, namespace, name), count in worst[:_RUNTIMES]:
-        jobs = f"{count:,} TrainJob gets its" if count == 1 else f"{count:,} TrainJobs get their"
+        own = "its" if count == 1 else "their"
+        jobs = f"{count:,} TrainJob gets {own}" if count == 1 else f"{count:,} TrainJobs get {own}"
         runtime = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
-        state = "evaluated without them" if (kind, namespace, name) in read else "not among the files"
+        state = (
+            "evaluated without them"
+            if (kind, namespace, name) in read
+            else f"not among the files; only {own} own resources were evaluated"
+        )
         yield f"{jobs} Pods from {runtime[:_LONGEST_NAME]}, which is {state}"
     if len(worst) > _RUNTIMES:
         yield f"the TrainJobs of {len(worst) - _RUNTIMES:,} other runtimes are not evaluated"

@@ -422,9 +422,12 @@ class LocalSession:
         if content:
             self._results.unknown[kind.api_version, kind.kind, content.gpus] += change
         if content.gpus and (kind.group, kind.kind) in WITHOUT_TEMPLATE:
-            runtime, name = training_runtime(request.object)
-            namespace = "" if runtime.startswith("Cluster") else request.namespace
-            self._results.runtimes[runtime, namespace, name] += change if name else 0
+            self._count_runtime(request, change)
+
+    def _count_runtime(self, request: Request, change: int) -> None:
+        runtime, name = training_runtime(request.object)
+        namespace = "" if runtime.startswith("Cluster") else request.namespace
+        self._results.runtimes[runtime, namespace, name] += change if name else 0
 
     def _request_gpus(self, values: Sequence[Field]) -> bool:
         """Tell whether the values that an object gives a chart request GPUs; values in other files are not read."""
@@ -479,6 +482,8 @@ class LocalSession:
             verdict = evaluation.of(manifest, expansion)
             if expansion is not None:
                 self._count_unknown(manifest.request, -1)
+                if expansion.is_partial:
+                    self._count_runtime(manifest.request, 1)
             self._results.unmerged += expansion is None and needs_bases(manifest.request)
             located = (
                 _unfixable(finding, expansion) if expansion else finding

@@ -1,6 +1,7 @@
 """Make the object whose Pods run from an object that names a base, such as a TrainJob and its training runtime.
 
-The controllers merge both; no file holds the result. Where the base is not among the files of a run, nothing is made.
+The controllers merge both; no file holds the result. Where the base is not among the files of a run, nothing is made, except
+of a TrainJob with resources of its own: they replace those of its runtime, and every other value is unknown.
 
 Sources: Kubeflow trainer v2.0.0 to v2.2 (`pkg/runtime/core/trainingruntime.go`, `pkg/runtime/framework/plugins/jobset/builder.go`,
 `pkg/apis/trainer/v1alpha1/trainjob_types.go`): `podSpecOverrides` is of v2.0, `podTemplateOverrides` of v2.1, `runtimePatches` later.
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpugate.policies.engine.verdict import Verdict
 from gpugate.policies.sdk.facts import Need, named
-from gpugate.policies.sdk.field import Field, UnknownValueError, has_unknown, is_unknown
+from gpugate.policies.sdk.field import Field, Unknown, UnknownValueError, has_unknown, is_unknown
 from gpugate.policies.sdk.objects import CLUSTER_TRAINING_RUNTIME, GroupVersionKind, Kind, Operation, Request
 from gpugate.policies.sdk.structs import Struct
 from gpugate.policies.sdk.unknown_kinds import training_runtime
@@ -75,6 +76,7 @@ class Expanded(Struct, frozen=True):
         prefix: the path in the base of what the whole object is made of.
         origins: where the object has the values that it adds, by their paths in what is made.
         reference: the path of the base's name in the object.
+        is_partial: whether the base is unknown, so that only values of the object are known.
     """
 
     request: Request
@@ -83,6 +85,7 @@ class Expanded(Struct, frozen=True):
     prefix: Path
     origins: Mapping[Path, Path]
     reference: Path
+    is_partial: bool = False
 
     def written(self, path: Path) -> Path:
         """Return the path in the object of a value that it adds, or of the base's name."""
@@ -162,7 +165,7 @@ class _Merge:
 
     def patched(self, base: Json, patch: Json, at: Path, origin: Path) -> Json:
         """Return the base with a strategic merge patch; null removes, and lists merge by the key of their elements."""
-        if is_unknown(base) and isinstance(patch, dict):
+        if is_unknown(base) and (isinstance(patch, dict) or str(at[-1]) in _MERGE_KEYS):
             return base
         if isinstance(patch, dict):
             merged = dict(base) if isinstance(base, dict) else {}
@@ -200,12 +203,13 @@ def _job_set(request: Request, facts: Facts) -> Expanded | None:
     if kind is None or not name or (group and group.text != _TRAIN_JOB[0]):
         return None
     found = named(facts.list(kind, request.namespace if kind.namespaced else None), name)
-    spec = found["spec", "template", "spec"].value if found else None
+    if found is None:
+        return _trainer_alone(request, whole["spec", "trainer"], f"{kind.name} {name}")
+    spec = found["spec", "template", "spec"].value
     replicated = spec.get("replicatedJobs") if isinstance(spec, dict) else None
     patches = list(_patches(whole["spec"]))
     if (
-        found is None
-        or not isinstance(spec, dict)
+        not isinstance(spec, dict)
         or not isinstance(replicated, list)
         or len(replicated) > _MOST_JOBS
         or not _is_small(spec)
@@ -248,6 +252,161 @@ def _job_set(request: Request, facts: Facts) -> Expanded | None:
         merge.origins,
         ("spec", "runtimeRef", "name"),
     )
+
+
+def _trainer_alone(request: Request, trainer: Field, base_name: str) -> Expanded | None:
+    """Return the JobSet of a TrainJob whose runtime is unknown, where the TrainJob requests extended resources.
+
+    Init containers and claims are left out: the TrainJob has none, and its resources are requested whatever they add.
+    """
+    amounts = trainer["resourcesPerNode"]
+    if not any("/" in name for block in ("limits", "requests") for name in amounts[block].mapping):
+        return None
+    unknown = Unknown(f"{base_name} (not among the files)")
+    merge = _Merge()
+    at: Path = ("spec", "replicatedJobs", 0)
+    container = _container(
+        merge,
+        {"name": _NODE, **dict.fromkeys(_OF_CONTAINERS, _json(unknown))},
+        trainer,
+        (*at, *_POD_SPEC, "containers", 0),
+    )
+    pod_spec: Json = {**dict.fromkeys(_OF_POD_SPECS, _json(unknown)), "containers": [container]}
+    metadata: Json = dict.fromkeys(_POD_METADATA, _json(unknown))
+    job_spec: Json = {
+        **dict.fromkeys(_OF_JOB_SPECS, _json(unknown)),
+        "template": {"metadata": metadata, "spec": pod_spec},
+    }
+    nodes = trainer["numNodes"]
+    job: Json = {
+        "name": _NODE,
+        "replicas": 1,
+        "template": {"metadata": metadata, "spec": job_spec},
+    }
+    if nodes:
+        for name in ("parallelism", "completions"):
+            merge.origins[*at, "template", "spec", name] = nodes.path
+            job = _changed(job, ("template", "spec", name), lambda _: nodes.value)
+    owner: Json = {"apiVersion": request.kind.api_version, "kind": request.kind.kind, "name": request.name}
+    made = GroupVersionKind("jobset.x-k8s.io", "v1alpha2", "JobSet")
+    obj: dict[str, Json] = {
+        "apiVersion": made.api_version,
+        "kind": made.kind,
+        "metadata": {
+            "name": request.name,
+            "namespace": request.namespace,
+            "labels": _json(unknown),
+            "annotations": _json(unknown),
+            "ownerReferences": [owner],
+        },
+        "spec": {**dict.fromkeys(_OF_JOB_SETS, _json(unknown)), "replicatedJobs": [job]},
+    }
+    made_request = _made(request, made, obj)
+    return Expanded(made_request, base_name, None, (), merge.origins, ("spec", "runtimeRef", "name"), is_partial=True)
+
+
+def _json(unknown: Unknown) -> Json:
+    return unknown  # type: ignore[return-value] # in the place of a JSON value
+
+
+# Fields that a runtime may give what a TrainJob is made of (`k8s.io/api` v0.36 core/v1 and batch/v1; JobSet v0.12
+# `api/jobset/v1alpha2`).
+_OF_CONTAINERS: Final = (
+    "args",
+    "command",
+    "env",
+    "envFrom",
+    "image",
+    "imagePullPolicy",
+    "lifecycle",
+    "livenessProbe",
+    "ports",
+    "readinessProbe",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+    "securityContext",
+    "startupProbe",
+    "stdin",
+    "stdinOnce",
+    "terminationMessagePath",
+    "terminationMessagePolicy",
+    "tty",
+    "volumeDevices",
+    "volumeMounts",
+    "workingDir",
+)
+_OF_POD_SPECS: Final = (
+    "activeDeadlineSeconds",
+    "affinity",
+    "automountServiceAccountToken",
+    "dnsConfig",
+    "dnsPolicy",
+    "enableServiceLinks",
+    "evictionResponders",
+    "hostAliases",
+    "hostIPC",
+    "hostNetwork",
+    "hostPID",
+    "hostUsers",
+    "hostname",
+    "hostnameOverride",
+    "imagePullSecrets",
+    "nodeName",
+    "nodeSelector",
+    "os",
+    "overhead",
+    "preemptionPolicy",
+    "priority",
+    "priorityClassName",
+    "readinessGates",
+    "resources",
+    "restartPolicy",
+    "runtimeClassName",
+    "schedulerName",
+    "schedulingGates",
+    "schedulingGroup",
+    "securityContext",
+    "serviceAccount",
+    "serviceAccountName",
+    "setHostnameAsFQDN",
+    "shareProcessNamespace",
+    "subdomain",
+    "terminationGracePeriodSeconds",
+    "tolerations",
+    "topologySpreadConstraints",
+    "volumes",
+    "workloadRef",
+)
+_OF_JOB_SPECS: Final = (
+    "activeDeadlineSeconds",
+    "backoffLimit",
+    "backoffLimitPerIndex",
+    "completionMode",
+    "completions",
+    "managedBy",
+    "manualSelector",
+    "maxFailedIndexes",
+    "parallelism",
+    "podFailurePolicy",
+    "podReplacementPolicy",
+    "scheduling",
+    "selector",
+    "successPolicy",
+    "suspend",
+    "ttlSecondsAfterFinished",
+)
+_OF_JOB_SETS: Final = (
+    "coordinator",
+    "failurePolicy",
+    "managedBy",
+    "network",
+    "startupPolicy",
+    "successPolicy",
+    "suspend",
+    "ttlSecondsAfterFinished",
+    "volumeClaimPolicies",
+)
 
 
 class _Patch(NamedTuple):

@@ -230,9 +230,18 @@ def test_the_runtime_of_a_train_job_is_named(gpugate: Run, tmp_path: Path, text:
     ran = gpugate("check", tmp_path)
     said = ran.out + ran.err
 
-    assert f"1 TrainJob gets its Pods {line}" in said
-    assert "TrainJob (trainer.kubeflow.org/v1alpha1) 1" in said
+    is_known = "without them" in line
+    alone = "" if is_known else "; only its own resources were evaluated"
+    assert f"1 TrainJob gets its Pods {line}{alone}" in said
+    assert ("TrainJob (trainer.kubeflow.org/v1alpha1) 1" in said) is is_known
     assert "pod_templates" not in said
+
+
+def test_resources_of_a_train_job_without_its_runtime_are_evaluated(gpugate: Run, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(TRAIN_JOB.replace("limits", "requests") % "")
+    said = gpugate("check", "--output", "concise", tmp_path).out
+
+    assert "job.yaml:8:34: error[pods/invalid-gpu-quantity] requests nvidia.com/gpu without a limit" in said
 
 
 def test_a_train_job_without_a_runtime_is_counted_only(gpugate: Run, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from kubernetes.client import V1Container, V1JobSpec, V1PodSpec
 
 from gpugate.policies.sdk.field import Field, Unknown
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
@@ -50,6 +51,7 @@ spec:
 """
 POD: Path = ("spec", "replicatedJobs", 1, "template", "spec", "template")
 NODE: Path = (*POD, "spec", "containers", 1)
+POD_SPEC: Path = ("spec", "replicatedJobs", 0, "template", "spec", "template", "spec")
 
 
 def request(obj: Any, namespace: str = "ml") -> Request:
@@ -205,6 +207,49 @@ def test_nothing_is_made_of_a_runtime_that_is_not_known(spec: str, base: str) ->
         "spec": {"runtimeRef": {"name": "torch"}, **yaml.safe_load(spec)},
     }
     assert expanded(request(obj), RunFacts([request(facts, namespace)])) is None
+
+
+ALONE = "{runtimeRef: {name: other}, trainer: {numNodes: 2, env: [{name: A, value: b}], resourcesPerNode: {limits: {%s: 8}}}}"
+
+
+@pytest.mark.parametrize(
+    ("place", "written"),
+    [
+        ((*NODE, "resources", "limits", "nvidia.com/gpu"), ("resourcesPerNode", "limits", "nvidia.com/gpu")),
+        (("spec", "replicatedJobs", 0, "template", "spec", "parallelism"), ("numNodes",)),
+    ],
+)
+def test_a_train_job_whose_runtime_is_not_known_has_its_own_resources(place: Path, written: Path) -> None:
+    made = train_job(ALONE % "nvidia.com/gpu")
+    assert made is not None
+    assert made.is_partial
+    path = tuple(0 if part == 1 else part for part in place)
+    assert Field(made.request.object)[path].known
+    assert made.written(path) == ("spec", "trainer", *written)
+
+
+@pytest.mark.parametrize(
+    ("model", "place", "left_out"),
+    [
+        (V1PodSpec, POD_SPEC, {"initContainers", "ephemeralContainers", "resourceClaims"}),
+        (V1Container, (*POD_SPEC, "containers", 0), set[str]()),
+        (V1JobSpec, POD_SPEC[:-2], set[str]()),
+    ],
+)
+def test_every_other_value_of_a_train_job_without_its_runtime_is_unknown(
+    model: type[Any], place: Path, left_out: set[str]
+) -> None:
+    made = train_job(ALONE % "nvidia.com/gpu")
+    assert made is not None
+    fields = Field(made.request.object)[place].mapping
+    assert set(model.attribute_map.values()) - left_out <= fields.keys()
+    own = {"containers", "name", "resources", "template", "parallelism", "completions"}
+    known = {name for name, value in fields.items() if not isinstance(value, Unknown)}
+    assert known <= own
+
+
+def test_a_train_job_without_runtime_that_requests_no_device_is_left_alone() -> None:
+    assert train_job(ALONE % "cpu") is None
 
 
 def test_a_placeholder_of_the_runtime_stays_unknown() -> None:
