@@ -93,11 +93,24 @@ def gather_inputs(paths: Sequence[str], args: argparse.Namespace, kube_version: 
         jobs=jobs,
         limits=Limits(args.render_timeout),
     )
-    rendering = rendered(inputs, options)
+    rendering = rendered(_without_values(inputs, charts), options)
     beside = Beside(
         context, RenderedTexts(rendering.texts, options) if rendering.texts else None, rendering.not_rendered
     )
     return Gathered([*rendering.found, *problems], beside, remarks)
+
+
+def _without_values(
+    inputs: Sequence[Found | Chart | Kustomization], charts: Sequence[ChartValues]
+) -> list[Found | Chart | Kustomization]:
+    """Mark the files with which charts are rendered, so that the manifests in them are not evaluated twice."""
+    used = {os.path.realpath(name) for chart in charts for names in chart.values for name in names}
+    return [
+        replace(part, of_chart=True)
+        if used and isinstance(part, Input) and os.path.realpath(part.name) in used
+        else part
+        for part in inputs
+    ]
 
 
 def _with_objects(file: Input, maps: Sequence[ObjectsInValues]) -> Input:

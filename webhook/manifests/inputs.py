@@ -178,6 +178,7 @@ class Input(Struct, frozen=True):
     what was rendered. `shown` is the name for people where it is another one. `unrendered` is the chart or kustomization that
     the file is part of and that was not rendered, and `altered` says that this one would change the objects of the file.
     `language` is what it is written in besides YAML and JSON, and `objects` are those that it holds as values of a chart.
+    `of_chart` says that a chart of the run is rendered with these values, which shows their further manifests.
     """
 
     name: str
@@ -189,6 +190,7 @@ class Input(Struct, frozen=True):
     altered: bool = False
     language: Language | None = None
     objects: tuple[ObjectsInValues, ...] = ()
+    of_chart: bool = False
 
     def read(self) -> bytes | Problem:
         """Return the content, or why there is none."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from gpugate.policies.sdk.facts import Known
@@ -13,6 +15,7 @@ from gpugate.policies.sdk.objects import NODE_POOL, POD, GroupVersionKind
 from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.structs import Struct
 from gpugate.policies.sdk.template_views import WORKFLOW_SPECS
+from gpugate.policies.sdk.unknown_kinds import CHART_INSTALLERS, chart_values
 from gpugate.webhook.manifests.documents import Document, Positions, has_head, read_bytes, read_text, texts_between
 from gpugate.webhook.manifests.inputs import Input, Language, Passed, expand
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest, objects
@@ -150,24 +153,49 @@ def parts(file: Input, namespace: str) -> Iterator[Document | Manifest | Problem
 def _objects(
     document: Document, namespace: str, *, lenient: bool, level: int = 0
 ) -> Iterator[Document | Manifest | Problem | NotAManifest]:
-    """Yield a document, its objects, and those in the texts of these that a controller applies."""
+    """Yield a document, its objects, those in texts of these that a controller applies, and those in values of a chart."""
     yield document
     source = _Source(document)
     for found in objects(document, namespace=namespace, lenient=lenient):
         yield found
-        if isinstance(found, Manifest):
-            kind = (found.request.kind.group, found.request.kind.kind)
-            if kind == ("", "ConfigMap"):
-                yield from _unapplied(found, source)
-            elif kind in WORKFLOW_SPECS and level < _MOST_LEVELS:
-                for text in _applied(found):
-                    for part in _in_text(found, text, source):
-                        if isinstance(part, Document):
-                            # Argo creates an object without a namespace in that of the workflow.
-                            inside = found.request.namespace or namespace
-                            yield from _objects(part, inside, lenient=True, level=level + 1)
-                        else:
-                            yield part
+        if not isinstance(found, Manifest):
+            continue
+        if found.request.kind == _CONFIG_MAP:
+            yield from _unapplied(found, source)
+        elif level < _MOST_LEVELS:
+            inside = _namespace_inside(found.request, namespace)
+            for part in _inside(found, source):
+                if isinstance(part, Document):
+                    yield from _objects(part, inside, lenient=True, level=level + 1)
+                else:
+                    yield part
+
+
+_CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
+
+
+def _inside(manifest: Manifest, source: _Source) -> Iterator[Document | NotAManifest]:
+    """Yield the manifests in an object that a controller applies or adds to a chart."""
+    kind = (manifest.request.kind.group, manifest.request.kind.kind)
+    if kind in WORKFLOW_SPECS:
+        for text in _applied(manifest):
+            yield from _in_text(manifest, text, source)
+    elif kind in CHART_INSTALLERS:
+        for values in (each for chart in chart_values(kind[0], manifest.request.object) for each in chart):
+            if values.mapping:
+                yield from _extra_manifests(values.value, (*manifest.prefix, *values.path), source)
+
+
+def _namespace_inside(request: Request, default: str) -> str:
+    """Return the namespace of the manifests in an object that name none.
+
+    Argo creates them in that of the workflow; Flux and K3s install a chart in `targetNamespace`, Argo CD in that of its
+    destination.
+    """
+    spec = Field(request.object)["spec"]
+    target = spec["targetNamespace"].text or spec["destination", "namespace"].text
+    is_chart = (request.kind.group, request.kind.kind) in CHART_INSTALLERS
+    return (target if is_chart else "") or request.namespace or default
 
 
 class _Source:
@@ -221,9 +249,14 @@ _FILLED: Final = _Filled(derived=True, braces=True)
 
 def _in_text(manifest: Manifest, path: Path, source: _Source) -> Iterator[Document | NotAManifest]:
     """Yield the documents of a text in an object, with their places in its file."""
-    at, file = (*manifest.prefix, *path), source.document.source
+    yield from _text_parts(Field(manifest.request.object)[path].text, (*manifest.prefix, *path), source)
+
+
+def _text_parts(text: str, at: Path, source: _Source) -> Iterator[Document | NotAManifest]:
+    """Yield the documents of a text at a path of a document, with their places in its file."""
+    file = source.document.source
     span, block = source.positions.find(at), source.positions.block(at)
-    for part in read_text(file, Field(manifest.request.object)[path].text, templates=True):
+    for part in read_text(file, text, templates=True):
         if isinstance(part, Problem):
             if not part.warning:
                 yield NotAManifest(file, span.line, Passing.TEMPLATE)
@@ -281,6 +314,91 @@ def _documents(file: Input, data: bytes) -> Iterator[Document | Problem | NotAMa
                 continue
         held = list(_in_values(document, file.objects)) if file.objects and isinstance(document, Document) else []
         yield from held or (document,)
+        if isinstance(document, Document) and not held and not file.of_chart and _is_values(file.label, document.value):
+            yield from _extra_manifests(document.value, (), _Source(document)) if "apiVersion" in document.text else ()
+
+
+# Lists of whole manifests in the values of charts: a chart renders each element with its other objects.
+_EXTRA: Final = frozenset(
+    {"extraDeploy", "extraManifests", "extraObjects", "extraResources", "rawManifests", "rawResources"}
+)
+_MOST_EXTRA: Final = 200
+_MOST_MEMBERS: Final = 100_000  # of the values that are looked through
+
+
+def _is_values(name: str, value: Json) -> bool:
+    """Tell whether a document may be the values of a chart: by the name of its file, or by a list of further manifests."""
+    if not isinstance(value, dict) or ("apiVersion" in value and "kind" in value):
+        return False
+    return "values" in PurePosixPath(name).name or not _EXTRA.isdisjoint(value)
+
+
+def _extra_manifests(value: Json, at: Path, source: _Source) -> Iterator[Document | NotAManifest]:
+    """Yield the manifests in lists of the values of a chart, which the chart adds to its objects, with their places.
+
+    The values are at a path of a document. An element is an object, or a text with a manifest. Without a name it is a part
+    of something else, such as a reference. A manifest outside of lists may be a default that the chart changes, and is
+    passed over.
+    """
+    document = source.document
+    found = {(*at, *path): each for path, each in islice(_held_manifests(value), _MOST_EXTRA)}
+    places = _places_below(source.positions, [path for path, each in found.items() if isinstance(each, dict)])
+    lines = document.text.splitlines()
+    for path, element in found.items():
+        if isinstance(path[-1], str):
+            yield NotAManifest(document.source, source.positions.find(path).line, Passing.EMBEDDED)
+        elif isinstance(element, str):
+            yield from _text_parts(element, path, source)
+        else:
+            below = places[path] or {(): source.positions.find(path)}
+            first, last = (pick(span.line for span in below.values()) for pick in (min, max))
+            text = "\n".join(lines[first - document.first_line : last - document.first_line + 1])
+            yield replace(document, text=text, first_line=first, value=element, places=below, **_FILLED)
+
+
+def _places_below(positions: Positions, paths: Sequence[Path]) -> dict[Path, dict[Path, Span]]:
+    """Return the places of the values below each of some paths, by the rest of their paths."""
+    below: dict[Path, dict[Path, Span]] = {path: {} for path in paths}
+    lengths = sorted({len(path) for path in paths})
+    for at, span in positions.all().items() if paths else ():
+        for length in lengths:
+            if at[:length] in below:
+                below[at[:length]][at[length:]] = span
+    return below
+
+
+def _held_manifests(value: Json) -> Iterator[tuple[Path, dict[str, Json] | str]]:
+    """Yield the manifests below a value, as objects or texts, with their paths."""
+    pending: list[tuple[Path, Json]] = [((), value)]
+    members = characters = 0
+    while pending:
+        path, each = pending.pop()
+        if isinstance(each, str):
+            characters += len(each)
+            if characters > _MOST_CHARACTERS:
+                return
+            if has_head(each):
+                yield path, each
+            continue
+        if not isinstance(each, dict | list):
+            continue
+        members += len(each)
+        if members > _MOST_MEMBERS:
+            return
+        if isinstance(each, list):
+            pending += [((*path, index), member) for index, member in reversed(list(enumerate(each)))]
+        elif path and _is_manifest(each):
+            yield path, each
+        else:
+            pending += [((*path, key), member) for key, member in reversed(each.items())]
+
+
+def _is_manifest(value: dict[str, Json]) -> bool:
+    field = Field(value)
+    metadata = field["metadata"]
+    return bool(
+        field["apiVersion"].text and field["kind"].text and (metadata["name"].text or metadata["generateName"].text)
+    )
 
 
 def _in_values(document: Document, maps: Iterable[ObjectsInValues]) -> Iterator[Document]:

@@ -167,7 +167,7 @@ class Passing(StrEnum):
     TOOL_FILE = "tool-file"
     """An object for a program on the user's side, such as a kubeconfig."""
     EMBEDDED = "embedded"
-    """A manifest in a text of a ConfigMap, which nothing may ever apply."""
+    """A manifest in a text of a ConfigMap or in the values of a chart, which nothing may ever apply."""
     HIDDEN = "hidden-directory"
     """A hidden directory with YAML files."""
     LEFT_OUT = "left-out"
