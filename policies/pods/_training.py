@@ -9,6 +9,8 @@ from gpugate.policies.sdk.gpu_demand import gpu_demand
 from gpugate.policies.sdk.workload_class import CLASS_LABEL, workload_class
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.objects import Wrapper
     from gpugate.policies.sdk.policy import AnyContext
@@ -57,16 +59,36 @@ _OF_WORKLOADS: Final = (
 
 def outlives(pod: Field, wrapper: Wrapper | None) -> bool:
     """Tell whether a Pod or Pod template, or the workload around it, has storage to write to that outlives the Pod."""
-    written = {
+    written = _written(pod)
+    return any(v["name"].text in written and _lasts(v) for v in pod["spec", "volumes"]) or bool(
+        wrapper and any(_adds_volumes(wrapper.root[path]) for path in _OF_WORKLOADS)
+    )
+
+
+def _written(pod: Field) -> set[str]:
+    """Return the names of the volumes that a container can write to."""
+    return {
         mount["name"].text
         for name in ("containers", "initContainers")
         for container in pod["spec", name]
         for mount in container["volumeMounts"]
         if mount["readOnly"].value is not True
     }
-    return any(v["name"].text in written and _lasts(v) for v in pod["spec", "volumes"]) or bool(
-        wrapper and any(_adds_volumes(wrapper.root[path]) for path in _OF_WORKLOADS)
-    )
+
+
+# Directories of a node whose content is not data (Filesystem Hierarchy Standard 3.0).
+_SYSTEM: Final = frozenset(
+    {"bin", "boot", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "tmp", "usr", "var"}
+)
+
+
+def node_paths(pod: Field) -> Iterator[str]:
+    """Yield the paths of the node that a Pod can write data to; a shared file system may be mounted there."""
+    written = _written(pod)
+    for volume in pod["spec", "volumes"]:
+        path = volume["hostPath", "path"].text
+        if volume["name"].text in written and path.strip("/") and path.strip("/").split("/", 1)[0] not in _SYSTEM:
+            yield path
 
 
 def names_object_store(pod: Field, prefixes: tuple[str, ...]) -> bool:

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING
 
 from gpugate.policies.pods._training import (
     names_object_store,
+    node_paths,
     otherwise,
     outlives,
     says_checkpointed,
@@ -75,10 +76,18 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     message = (
         "is annotated as checkpointed, but mounts no volume that outlives the Pod and names no object store"
         if says_checkpointed(pod)
-        else "mounts no volume that outlives the Pod: training starts again when its node fails"
+        else _message(pod)
     )
     hint = f"mount a PersistentVolumeClaim for checkpoints, or name the object store in an argument{otherwise(ctx)}"
     yield Violation(pod["spec", "volumes"].path, f"{message} {told_by(ctx)}", hint=hint)
+
+
+def _message(pod: Field) -> str:
+    path = next(node_paths(pod), "")
+    but = f" except {path} of its node: unless that is a shared file system," if path else ":"
+    return (
+        f"mounts no volume that outlives the Pod{but} training starts again when {'the' if path else 'its'} node fails"
+    )
 
 
 def _have_storage(pod: Field, ctx: Context[Params]) -> bool:

@@ -19,10 +19,11 @@ resources:
 ```
 
 A limit counts as a request, because the API server copies it. The policy evaluates the templates of workloads. It does not
-evaluate bare Pods, because they are usually short tests. Two kinds of missing requests are not reported:
+evaluate bare Pods, because they are usually short tests. Missing requests are not reported in these cases:
 
 - A known LimitRange of the namespace adds the request.
 - The workload's controller sets CPU and memory itself (KServe, Spark, Flink, Dynamo, VLLMRuntime).
+- The command starts a benchmark of GPUs or their network, such as `all_reduce_perf` or `nvbandwidth`, which runs for minutes.
 
 ## Sources
 Kubernetes v1.36 "Node-pressure Eviction" (Pods that use more than they request are evicted first), "Resource Management for
@@ -38,6 +39,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.pods._amounts import OWN_AMOUNTS, asked
 from gpugate.policies.pods._placement import POOL_NEED, is_of_daemon_set, pools_for
 from gpugate.policies.sdk import quantity
+from gpugate.policies.sdk.commands import runs_benchmark
 from gpugate.policies.sdk.facts import Known, Need, derived
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, NAMES_ACCELERATOR, gpu_demand
@@ -89,7 +91,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
         if resource is None:
             continue
         missing = tuple(name for name in _NAMES if name not in added and not _requests(name, container, pod))
-        if missing:
+        if missing and not ctx.derived(runs_benchmark):
             message = f"container {container['name'].text} is missing requests {', '.join(missing)}"
             hint = f"add requests for {' and '.join(missing)}{_share(resource, missing, ctx)}"
             yield Violation(container["resources"].path, message, hint=hint, why=_WHY[missing])

@@ -208,6 +208,28 @@ def started_programs(container: Field) -> tuple[Started, ...] | None:
     return tuple(_all_started([*command, *arguments], 0))
 
 
+def runs_benchmark(pod: Field, ctx: AnyContext) -> bool:
+    """Tell whether a Pod, or one that works together with it, starts a program that measures GPUs or their network."""
+    wrapper = ctx.wrapper
+    if wrapper is None or wrapper.kind.kind not in _GANGS:
+        return _starts_benchmark(pod)
+    if runs_benchmark not in wrapper.kept:
+        wrapper.kept[runs_benchmark] = any(map(_starts_benchmark, wrapper.templates))
+    return bool(wrapper.kept[runs_benchmark])
+
+
+_STATES: Final = frozenset(
+    {"dcgmi", "nvidia-smi"}
+)  # show the state of GPUs, often before a server or a training starts
+
+
+def _starts_benchmark(pod: Field) -> bool:
+    containers = pod["spec", "containers"]
+    started = {each.program for container in containers for each in started_programs(container) or ()}
+    works = not started.isdisjoint(_LAUNCHERS) or not started.isdisjoint(_SERVERS)
+    return not works and any(_BENCHMARK.fullmatch(program) for program in started - _STATES)
+
+
 def _all_started(words: Sequence[str], depth: int) -> Iterator[Started]:
     started = _started(words)
     if started is None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpugate.policies.sdk.commands import Started, Strength, command_sign, started_programs
+from gpugate.policies.sdk.commands import Started, Strength, command_sign, runs_benchmark, started_programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -333,3 +333,22 @@ def test_each_word_counts_one_more_than_its_length(
     containers = [{"command": ["x" * characters]}, {"command": ["torchrun", "main.py"]}]
     ctx = context({"spec": {"containers": containers}})
     assert command_sign(ctx.subject, ctx).strength is expected
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["/opt/tests/all_reduce_perf", "-b", "8"], True),
+        (["mpirun", "-np", "2", "nvbandwidth"], True),
+        (["sh", "-c", "nvbandwidth -t 0; sleep 5"], True),
+        (["nvidia-smi"], False),
+        (["sh", "-c", "nvbandwidth && vllm serve m"], False),
+        (["sh", "-c", "all_reduce_perf && torchrun train.py"], False),
+        (["python", "train.py"], False),
+    ],
+)
+def test_a_benchmark_is_all_that_a_container_starts(
+    context: Callable[..., Context[Any]], command: list[str], expected: object
+) -> None:
+    ctx = context({"spec": {"containers": [{"name": "a", "image": "a:1", "command": command}]}})
+    assert runs_benchmark(ctx.subject, ctx) is expected
