@@ -34,6 +34,7 @@ Pods and Containers" (CPU time is shared by requests), `pkg/apis/core/v1/default
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._amounts import OWN_AMOUNTS, asked
@@ -150,5 +151,6 @@ def _types(pod: Field, ctx: AnyContext) -> int:
 
 
 def _least(amounts: Scale, types: int) -> int:
-    """Return the amount that all of some types have."""
-    return max((number for number in amounts.numbers if not types & ~amounts.at_least(number)), default=0)
+    """Return the amount that all of some types have; the larger a number, the fewer types have it."""
+    place = bisect_left(amounts.numbers, True, key=lambda number: bool(types & ~amounts.at_least(number)))  # noqa: FBT003 -- a key
+    return amounts.numbers[place - 1] if place else 0
