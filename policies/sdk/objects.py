@@ -77,6 +77,7 @@ CRON_JOB = Kind("batch", ("v1",), "CronJob", "cronjobs")
 # Only v1: in v1beta1 the same names hold other fields (Karpenter v0.32 to v1.0), which is the legacy policy's business.
 NODE_POOL = Kind("karpenter.sh", ("v1",), "NodePool", "nodepools", namespaced=False)
 NODE_CLAIM = Kind("karpenter.sh", ("v1",), "NodeClaim", "nodeclaims", namespaced=False)
+NODE_OVERLAY = Kind("karpenter.sh", ("v1alpha1",), "NodeOverlay", "nodeoverlays", namespaced=False)
 EC2_NODE_CLASS = Kind("karpenter.k8s.aws", ("v1",), "EC2NodeClass", "ec2nodeclasses", namespaced=False)
 AUTO_MODE_NODE_CLASS = Kind("eks.amazonaws.com", ("v1",), "NodeClass", "nodeclasses", namespaced=False)
 

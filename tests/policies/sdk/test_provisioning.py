@@ -1,0 +1,273 @@
+"""Which NodePools can launch a node for a Pod, and the first term by which the others cannot."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpugate.policies.data.instance_types import load_instance_types
+from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
+from gpugate.policies.sdk.platform import Platform, Target
+from gpugate.policies.sdk.policy import Context, Params
+from gpugate.policies.sdk.provisioning import Result, demand, launchable, requested, results
+from gpugate.webhook.manifests.load import RunFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Object = dict[str, Any]
+CATALOGUE = load_instance_types()
+TYPE, FAMILY = "node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family"
+GPU_TAINT = {"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}
+TOLERATED = {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}
+
+
+def needs(key: str, *values: str, operator: str = "In") -> Object:
+    return {"key": key, "operator": operator, "values": [*values]}
+
+
+def pool(name: str, *requirements: Object, **rest: Any) -> Object:
+    labels, limits, replicas = rest.pop("labels", {}), rest.pop("limits", None), rest.pop("replicas", None)
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "gpu"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"nodeClassRef": reference, "requirements": [*requirements], **rest},
+    }
+    spec = {"template": template, "limits": limits, "replicas": replicas}
+    return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec}
+
+
+def pod(requests: Mapping[str, str] = MappingProxyType({}), **spec: Any) -> Object:
+    container = {"name": "main", "resources": {"requests": {**requests}}}
+    return {"metadata": {"name": "pod"}, "spec": {"containers": [container], **spec}}
+
+
+def gpus(count: int, **spec: Any) -> Object:
+    return pod({"nvidia.com/gpu": str(count)}, **TOLERATED, **spec)
+
+
+def daemon(name: str, requests: Mapping[str, str], **spec: Any) -> Object:
+    metadata = {"name": name, "namespace": "kube-system"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": metadata,
+        "spec": {"template": pod(requests, **spec)},
+    }
+
+
+def node_class(**kubelet: Any) -> Object:
+    api_version = "karpenter.k8s.aws/v1"
+    return {
+        "apiVersion": api_version,
+        "kind": "EC2NodeClass",
+        "metadata": {"name": "gpu"},
+        "spec": {"kubelet": kubelet},
+    }
+
+
+def overlay(*resources: str) -> Object:
+    spec = {"capacity": dict.fromkeys(resources, "4")}
+    return {"apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay", "metadata": {"name": "o"}, "spec": spec}
+
+
+def context(wanted: Object, *known: Object) -> Context[Params]:
+    facts = RunFacts([_request(each) for each in known], complete=True)
+    request = Request(GroupVersionKind("", "v1", "Pod"), Operation.CREATE, wanted, namespace="ml")
+    tables = {INSTANCE_TYPES.name: CATALOGUE}
+    return Context(Params(), Field(wanted), None, request, facts, Platform(), Target(), tables)
+
+
+def _request(obj: Object) -> Request:
+    kind = GroupVersionKind.of(obj["apiVersion"], obj["kind"])
+    return Request(kind, Operation.CREATE, obj, namespace=obj["metadata"].get("namespace", ""))
+
+
+def asked(wanted: Object, *known: Object, **how: bool) -> list[Result]:
+    ctx = context(wanted, *known)
+    found = list(results(demand(ctx.subject, ctx), ctx, **how))
+    if not how:
+        assert launchable(demand(ctx.subject, ctx), ctx) is any(each.failure is None for each in found)
+    return found
+
+
+G5 = pool("g5", needs(FAMILY, "g5"), taints=[GPU_TAINT])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "known"),
+    [
+        pytest.param(gpus(1), [G5], id="a type has as many"),
+        pytest.param(gpus(8), [G5], id="the largest type has as many"),
+        pytest.param(gpus(8, nodeSelector={"karpenter.sh/nodepool": "g5"}), [G5], id="the pool by its name"),
+        pytest.param(
+            gpus(1, nodeSelector={"karpenter.k8s.aws/ec2nodeclass": "gpu"}), [G5], id="the label of its class"
+        ),
+        pytest.param(gpus(1, nodeSelector={"topology.kubernetes.io/zone": "a"}), [G5], id="a zone, not limited"),
+        pytest.param(gpus(1, nodeSelector={"kubernetes.io/os": "linux"}), [G5], id="a label that every node has"),
+        pytest.param(
+            gpus(1, nodeSelector={"team": "a"}),
+            [{**pool("g", needs(FAMILY, "g5"), labels={"team": "a"})}],
+            id="own label",
+        ),
+        pytest.param(gpus(16), [pool("p9", needs(TYPE, "p9.48xlarge"))], id="a type newer than the catalogue"),
+        pytest.param(
+            gpus(16), [pool("p", needs(TYPE, "p5.48xlarge", "p9.48xlarge"))], id="one newer than the catalogue"
+        ),
+        pytest.param(
+            pod({"example.com/fpga": "1"}), [pool("g"), overlay("example.com/fpga")], id="a resource of an overlay"
+        ),
+        pytest.param(gpus(99), [pool("static", needs(FAMILY, "g5"), replicas=2)], id="a pool of a fixed size"),
+        pytest.param(pod({"cpu": "4"}), [pool("x", needs(TYPE, "g5.xlarge"))], id="all CPUs, reservation unknown"),
+        pytest.param(
+            pod({"cpu": "3920m"}), [pool("x", needs(TYPE, "g5.xlarge")), node_class()], id="beside the reservation"
+        ),
+        pytest.param(
+            pod({"cpu": "4"}),
+            [pool("x", needs(TYPE, "g5.xlarge")), node_class(kubeReserved={"cpu": "0"})],
+            id="nothing is reserved",
+        ),
+        pytest.param(
+            pod({"cpu": "3"}),
+            [pool("x", needs(TYPE, "g5.xlarge")), daemon("big", {"cpu": "4"}, nodeSelector={"a": "b"})],
+            id="a DaemonSet that runs elsewhere",
+        ),
+    ],
+)
+def test_it_can(wanted: Object, known: list[Object]) -> None:
+    assert [each.failure for each in asked(wanted, *known)] == [None]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "known", "term", "text", "change"),
+    [
+        pytest.param(
+            gpus(8), [pool("g4", needs(TYPE, "g4dn.xlarge", "g4dn.12xlarge"))],
+            "resources", "8 nvidia.com/gpu requested, and its instance types have at most 4", "allow a type such as g4dn.metal", id="count",
+        ),
+        pytest.param(
+            gpus(1), [pool("c", needs(FAMILY, "c7i"))],
+            "resources", "1 nvidia.com/gpu requested, and none of its instance types has it", "allow a type such as g4dn.xlarge", id="none",
+        ),
+        pytest.param(
+            pod({"example.com/fpga": "1"}), [pool("g")],
+            "resources", "1 example.com/fpga requested, and Karpenter knows no instance type that has it",
+            "add example.com/fpga to the capacity of a NodeOverlay", id="unknown resource",
+        ),
+        pytest.param(
+            pod({"cpu": "4"}), [pool("x", needs(TYPE, "g5.xlarge")), node_class()],
+            "resources", "4 cpu requested, and its instance types have at most 3.92", "allow a type such as g5.2xlarge", id="reserved CPU",
+        ),
+        pytest.param(
+            pod({"memory": "16Gi"}), [pool("x", needs(TYPE, "g5.xlarge")), node_class()],
+            "resources", "16Gi memory requested, and its instance types have at most 15.75Gi", "allow a type such as g5.2xlarge", id="reserved memory",
+        ),
+        pytest.param(
+            pod({"cpu": "3"}), [pool("x", needs(TYPE, "g5.xlarge")), daemon("a", {"cpu": "600m"}), daemon("b", {"cpu": "500m"})],
+            "resources", "no instance type of it has 3 cpu beside what DaemonSets request there", "allow a type such as g5.2xlarge", id="daemons",
+        ),
+        pytest.param(
+            pod({"nvidia.com/gpu": "1"}), [G5],
+            "taints", "taint nvidia.com/gpu=true:NoSchedule is not tolerated",
+            "tolerate the taint nvidia.com/gpu=true:NoSchedule", id="taint",
+        ),
+        pytest.param(
+            gpus(1, nodeSelector={"team": "a"}), [G5],
+            "labels", "label team is required, which it does not define", "add the label team=a to its template", id="label",
+        ),
+        pytest.param(
+            gpus(1, nodeSelector={FAMILY: "g6"}), [G5],
+            "labels", f"{FAMILY} g6 is required, and it allows g5", f"allow g6 for {FAMILY}", id="value",
+        ),
+        pytest.param(
+            gpus(1, nodeSelector={"karpenter.k8s.aws/instance-gpu-name": "h100"}), [G5],
+            "types", "none of its instance types has karpenter.k8s.aws/instance-gpu-name h100", "allow a type such as p5.4xlarge", id="types",
+        ),
+        pytest.param(
+            gpus(1, nodeSelector={"karpenter.sh/capacity-type": "SPOT"}), [G5],
+            "labels", "karpenter.sh/capacity-type SPOT is required, and its values are on-demand, reserved, spot",
+            "select one of on-demand, reserved, spot", id="capacity type",
+        ),
+        pytest.param(
+            gpus(8), [pool("l", needs(FAMILY, "g5"), limits={"nvidia.com/gpu": "4"})],
+            "limits", "its limit leaves 4 nvidia.com/gpu, and every instance type that fits the Pod has more",
+            "raise its limit of nvidia.com/gpu", id="limit",
+        ),
+        pytest.param(
+            gpus(1), [pool("l", needs(FAMILY, "g5"), limits={"cpu": "0"})],
+            "limits", "its limit of cpu is 0", "raise its limit of cpu", id="switched off",
+        ),
+        pytest.param(
+            gpus(1, resourceClaims=[{"name": "gpu"}]), [G5],
+            "claims", "the Pod uses a ResourceClaim, and Karpenter ignores such Pods (--ignore-dra-requests)",
+            "request an extended resource such as nvidia.com/gpu instead of the claim", id="claim",
+        ),
+    ],
+)  # fmt: skip
+def test_the_first_term_that_fails(wanted: Object, known: list[Object], term: str, text: str, change: str) -> None:
+    (result,) = asked(wanted, *known)
+
+    assert result.failure is not None
+    assert (result.failure.term, result.failure.text, result.failure.change) == (term, text, change)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(
+            {"containers": [{"resources": {"limits": {"cpu": "2"}}}]}, {"cpu": 2}, id="a limit is the request"
+        ),
+        pytest.param(
+            {"containers": [{"resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}}]},
+            {"cpu": 1},
+            id="request",
+        ),
+        pytest.param(
+            {
+                "initContainers": [
+                    {"resources": {"requests": {"cpu": "1"}}, "restartPolicy": "Always"},
+                    {"resources": {"requests": {"cpu": "5", "memory": "1Ki"}}},
+                ],
+                "containers": [{"resources": {"requests": {"cpu": "2"}}}],
+            },
+            {"cpu": 6, "memory": 1024},
+            id="the largest init container beside a sidecar",
+        ),
+        pytest.param(
+            {
+                "resources": {"requests": {"cpu": "8", "nvidia.com/gpu": "8"}},
+                "containers": [{"resources": {"requests": {"cpu": "2", "memory": "1Ki"}}}],
+                "overhead": {"cpu": "1"},
+            },
+            {"cpu": 9, "memory": 1024},
+            id="what the Pod states for all containers, and its overhead",
+        ),
+        pytest.param({"containers": [{"resources": {"requests": {"cpu": "x", "memory": "0"}}}]}, {}, id="none"),
+    ],
+)
+def test_what_the_scheduler_counts(spec: Object, expected: Object) -> None:
+    assert requested(Field({"spec": spec})) == expected
+
+
+def test_a_pod_can_meet_one_of_its_terms() -> None:
+    terms = [{"matchExpressions": [needs(FAMILY, family)]} for family in ("p5", "g5")]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+    assert asked(gpus(1, affinity=affinity), G5)[0].failure is None
+    other = asked(gpus(1, affinity=affinity), pool("g6", needs(FAMILY, "g6")))[0]
+
+    assert other.failure is not None
+    assert other.failure.text == f"{FAMILY} p5 is required, and it allows g6"
+
+
+def test_used_resources_count_only_if_asked() -> None:
+    limited = pool("l", needs(FAMILY, "g5"), limits={"nvidia.com/gpu": "8"})
+    full = limited | {"status": {"resources": {"nvidia.com/gpu": "8"}}}
+
+    assert asked(gpus(1), full)[0].failure is None
+    now = asked(gpus(1), full, used=True, ignores_claims=True)
+    assert now[0].failure is not None
