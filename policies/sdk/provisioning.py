@@ -783,7 +783,7 @@ def _resource_failure(pool: _Pool, offer: _Offer, types: int, required: Requirem
         if not types & _having(alone, resource, wanted.whole[resource]):
             most = _most(offer, types, resource)
             have = (
-                f"its instance types have at most {_shown(resource, most)}"
+                f"its instance types have at most {quantity_text(resource, most)}"
                 if most
                 else "none of its instance types has it"
             )
@@ -791,9 +791,9 @@ def _resource_failure(pool: _Pool, offer: _Offer, types: int, required: Requirem
                 have = "Karpenter knows no instance type that has it"
                 change = change or f"add {resource} to the capacity of a NodeOverlay"
             return Failure(
-                "resources", f"{_shown(resource, amount)} {resource} requested, and {have}", resource, change
+                "resources", f"{quantity_text(resource, amount)} {resource} requested, and {have}", resource, change
             )
-    several = " and ".join(f"{_shown(name, wanted.requests[name])} {name}" for name in ordered)
+    several = " and ".join(f"{quantity_text(name, wanted.requests[name])} {name}" for name in ordered)
     if not _fitting(alone, types, wanted):
         return Failure("resources", f"no instance type of it has {several} together", "", change)
     text = f"no instance type of it has {several} beside what DaemonSets request there"
@@ -819,7 +819,7 @@ def _most(offer: _Offer, types: int, resource: str) -> Amount:
     return unit * (most - reserved)
 
 
-def _shown(resource: str, amount: Amount) -> str:
+def quantity_text(resource: str, amount: Amount) -> str:
     """Write an amount as people do: memory in GiB."""
     if resource == "memory" and amount >= 2**20:
         return _decimal(Fraction(amount) / 2**30) + "Gi"
@@ -876,7 +876,7 @@ def _over_limits(pool: _Pool, offer: _Offer, types: int) -> Failure:
     catalogue = offer.types.catalogue
     for resource, remaining in sorted(pool.remaining.items()):
         if not types & ~_exceeding(resource, remaining, catalogue):
-            left = f"leaves {_shown(resource, remaining)} {resource}"
+            left = f"leaves {quantity_text(resource, remaining)} {resource}"
             text = f"its limit {left}, and every instance type that fits the Pod has more"
             return Failure("limits", text, resource, f"raise its limit of {resource}")
     return Failure("limits", "its limits exclude every instance type that fits the Pod", "", "raise its limits")

@@ -78,6 +78,7 @@ COMMANDS = {
         ("audit", "--from", DUMP, *(f"-o={name}={{tmp}}/{name}" for name in FORMATS)),
         {0},
     ),
+    "why of a dump": (("why", POD, "--from", DUMP), {0, 1}),
     "rights of an audit": (("audit", "--print-rbac"), {0}),
     "review of an object": (("review", POD), {0, 1}),
     "review of an AdmissionReview": (("review", REVIEW), {1}),

@@ -26,6 +26,7 @@ COMMANDS = [
     "check",
     "test",
     "audit",
+    "why",
     "bench",
     "review",
     "explain",

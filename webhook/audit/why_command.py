@@ -1,0 +1,322 @@
+"""`gpugate why`: show for each NodePool whether Karpenter can launch a node for a Pod, and the first term that fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from gpugate.policies.sdk.facts import Known
+from gpugate.policies.sdk.field import Field, UnknownValueError
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.objects import NODE_POOL, POD, Kind, Operation, Request, Wrapper
+from gpugate.policies.sdk.platform import Platform, Target
+from gpugate.policies.sdk.policy import Context, Params
+from gpugate.policies.sdk.provisioning import PROVISIONING_NEEDS, Demand, demand, quantity_text, results
+from gpugate.policies.sdk.scheduling import Requirement, combine, read_requirement
+from gpugate.policies.sdk.structs import Struct
+from gpugate.webhook.audit.dump import DumpSource
+from gpugate.webhook.audit.live import LiveSource, Throttle
+from gpugate.webhook.audit.source import NotReadError
+from gpugate.webhook.cli import options
+from gpugate.webhook.cli.options import Parser, UsageError
+from gpugate.webhook.cluster.connection import connect
+from gpugate.webhook.cluster.credentials import context_name
+from gpugate.webhook.cluster.errors import CallError
+from gpugate.webhook.cluster.options import choose_cluster
+from gpugate.webhook.manifests.load import RunFacts, load
+from gpugate.webhook.report.plain import plain, plain_json
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpugate.policies.sdk.policy import AnyContext
+    from gpugate.policies.sdk.provisioning import Result
+    from gpugate.policies.sdk.scheduling import Requirements
+    from gpugate.webhook.audit.source import Source
+
+SCHEMA: Final = "gpugate.dev/why/v1"
+
+_CLAIM: Final = Kind("", ("v1",), "PersistentVolumeClaim", "persistentvolumeclaims")
+_VOLUME: Final = Kind("", ("v1",), "PersistentVolume", "persistentvolumes", namespaced=False)
+_CLASS: Final = Kind("storage.k8s.io", ("v1",), "StorageClass", "storageclasses", namespaced=False)
+_LOOKED_UP: Final = (*(need.kind for need in PROVISIONING_NEEDS), _CLAIM, _VOLUME, _CLASS)
+# What the EBS CSI driver calls a zone (Karpenter AWS provider v1.14.1 `pkg/operator/operator.go`).
+_ZONES: Final = {"topology.ebs.csi.aws.com/zone": "topology.kubernetes.io/zone"}
+# A Pod with several volumes in several zones each has every combination of them.
+_MOST_VOLUMES: Final = 64
+_QPS: Final = 50.0
+_BURST: Final = 100
+_NONE_CAN: Final = 1
+_NOTHING: Final = 3
+_INCOMPLETE: Final = 4
+
+
+class Pod(Struct, frozen=True):
+    """A Pod, or a Pod template of a workload; `name` is how people refer to it."""
+
+    name: str
+    field: Field
+    request: Request
+    wrapper: Wrapper | None = None
+
+
+class Answer(Struct, frozen=True):
+    """What each pool can do for a Pod, and what the Pod requests."""
+
+    pod: Pod
+    wanted: Demand
+    pools: tuple[Result, ...]
+
+    @property
+    def possible(self) -> bool:
+        """Whether any pool can launch a node for it, or may."""
+        return any(each.failure is None for each in self.pools)
+
+
+class _UnreadableError(Exception):
+    """An input cannot be read; the message says what to do."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    args = parser().parse_args(arguments)
+    try:
+        pods, facts = _read(args)
+    except (_UnreadableError, CallError) as error:
+        print(f"error: {plain(str(error))}", file=sys.stderr)
+        return _INCOMPLETE
+    pools = facts.list(NODE_POOL)
+    if not pods or not (isinstance(pools, Known) and pools.items):
+        missing = "Pods or Pod templates in the input" if not pods else "NodePools: add them with --from PATH"
+        print(f"error: no {missing}", file=sys.stderr)
+        return _NOTHING
+    try:
+        answers = [_answer(pod, facts, ignores_claims=not args.dra) for pod in pods]
+    except UnknownValueError as unknown:
+        print(f"error: the value of placeholder {plain(unknown.text)} is unknown: render it first", file=sys.stderr)
+        return _INCOMPLETE
+    sys.stdout.write(write_json(answers) if args.output == "json" else write_text(answers))
+    return 0 if all(answer.possible for answer in answers) else _NONE_CAN
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(
+        prog="gpugate why",
+        description="Show for each NodePool whether Karpenter can launch a node for a Pod, and otherwise the first term "
+        "that fails. Existing nodes are not compared. Changes nothing.",
+        epilog="examples:\n  gpugate why pod/train -n ml\n  gpugate why train.yaml --from nodepools/\n"
+        "  gpugate why pod/train -n ml --from dump.json\n\n"
+        "Exit codes: 0 a NodePool can launch a node for each Pod, or may; 1 none can for\n"
+        "one of them; 2 wrong usage; 3 no Pods or no NodePools; 4 an input could not be\nread.",
+    )
+    made.add_argument("pod", metavar="POD", help="file with Pods or workloads, or pod/NAME; - for standard input")
+    options.add_cluster(made, os.environ)
+    add = made.add_argument
+    add(
+        "--from",
+        dest="dump",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="read NodePools and other objects from files or a dump instead of a cluster; repeatable",
+    )
+    add("-n", "--namespace", default="default", help="namespace of pod/NAME (default: default)")
+    add("--dra", action="store_true", help="Karpenter runs with --ignore-dra-requests=false")
+    add("-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)")
+    return made
+
+
+def _read(args: argparse.Namespace) -> tuple[list[Pod], RunFacts]:
+    """Return the Pods, and everything that is known of the cluster.
+
+    Raises:
+        UsageError: flags contradict each other, or a path does not exist.
+        CallError: the cluster cannot be reached.
+        _UnreadableError: an input cannot be read.
+    """
+    prefix, slash, name = args.pod.partition("/")
+    is_name = bool(slash) and prefix in {"pod", "pods", "po"} and not os.path.exists(args.pod)  # noqa: PTH110 -- any text
+    requests: list[Request] = []
+    if not is_name:
+        loaded = load([args.pod], namespace=args.namespace)
+        for problem in loaded.problems:
+            if not problem.warning:
+                where = f"{problem.source}:{problem.line}" if problem.line else problem.source
+                raise _UnreadableError(f"{where}: {problem.message}: {problem.remedy}")
+        requests = [manifest.request for manifest in loaded.manifests]
+    own = any(NODE_POOL.covers(request.kind) for request in requests)
+    known = list(requests)
+    if args.dump or is_name or not own:
+        source = _source(args)
+        for kind in dict.fromkeys(_LOOKED_UP):
+            known += _objects(source, kind)
+        if is_name:
+            requests = [_named(source, args.namespace, name)]
+    pods = [pod for request in requests for pod in _pods(request)]
+    return pods, RunFacts(known, complete=True)
+
+
+def _source(args: argparse.Namespace) -> Source:
+    if args.dump:
+        if args.kubeconfig or args.context:
+            raise UsageError("--from selects files, --kubeconfig and --context a cluster: remove one of them")
+        for path in args.dump:
+            if path != "-" and not os.path.exists(path):  # noqa: PTH110 -- a name that no path can have is no error here
+                raise UsageError(f"--from {path}: no such file or directory")
+        return DumpSource(args.dump)
+    cluster = choose_cluster(args.kubeconfig, args.context, os.environ, "read NodePools from files with --from PATH")
+    connection = connect(cluster)
+    return LiveSource(connection, context_name(cluster) or connection.host, Throttle(_QPS, _BURST))
+
+
+def _objects(source: Source, kind: Kind) -> Iterator[Request]:
+    """Yield the objects of a kind; none where it is not served or not dumped.
+
+    Raises:
+        _UnreadableError: NodePools cannot be read.
+    """
+    try:
+        for stored in source.read(kind):
+            namespace = str((stored.object.get("metadata") or {}).get("namespace") or "")
+            yield Request(stored.kind, Operation.CREATE, stored.object, namespace=namespace)
+    except NotReadError as error:
+        # Without the other kinds more pools seem possible, and none seems impossible.
+        if kind is NODE_POOL and not error.absent:
+            raise _UnreadableError(str(error)) from None
+
+
+def _named(source: Source, namespace: str, name: str) -> Request:
+    try:
+        if isinstance(source, DumpSource):
+            found = next((stored for stored in source.read(POD) if _is_named(stored.object, namespace, name)), None)
+        else:
+            found = source.fetch(POD, namespace, name)
+    except NotReadError as error:
+        raise _UnreadableError(str(error)) from None
+    if found is None:
+        raise _UnreadableError(f"Pod {namespace}/{name} does not exist: set its namespace with -n")
+    return Request(found.kind, Operation.CREATE, found.object, namespace=namespace)
+
+
+def _is_named(obj: Mapping[str, Any], namespace: str, name: str) -> bool:
+    metadata = obj.get("metadata") or {}
+    return metadata.get("name") == name and (metadata.get("namespace") or "default") == namespace
+
+
+def _pods(request: Request) -> Iterator[Pod]:
+    root = Field(request.object)
+    name = request.name or root["metadata", "generateName"].text
+    shown = f"{request.kind.kind} {request.namespace}/{name}" if request.namespace else f"{request.kind.kind} {name}"
+    if POD.covers(request.kind):
+        yield Pod(shown, root, request)
+        return
+    wrapper = Wrapper(request.kind, root)
+    templates = list(wrapper.templates)
+    for template in templates if request.kind.kind != "DaemonSet" else ():
+        within = f", {'.'.join(map(str, template.path))}" if len(templates) > 1 else ""
+        yield Pod(shown + within, template, request, wrapper)
+
+
+def _answer(pod: Pod, facts: RunFacts, *, ignores_claims: bool) -> Answer:
+    tables = {INSTANCE_TYPES.name: INSTANCE_TYPES.load()}
+    ctx: AnyContext = Context(Params(), pod.field, pod.wrapper, pod.request, facts, Platform(), Target(), tables)
+    wanted = msgspec.structs.replace(demand(pod.field, ctx), volumes=_volumes(pod, ctx))
+    return Answer(pod, wanted, results(wanted, ctx, ignores_claims=ignores_claims, used=True))
+
+
+def _volumes(pod: Pod, ctx: AnyContext) -> tuple[Requirements, ...]:
+    """Return what the volumes of a Pod require of the labels of its node: one of these.
+
+    A claim that is bound has the terms of its volume, another one the topologies of its class. A local volume's host does
+    not count: another node has a volume of its own (Karpenter v1.14.1 `volumetopology.go`).
+    """
+    found: list[dict[str, Requirement]] = [{}]
+    for volume in pod.field["spec", "volumes"]:
+        name = volume["persistentVolumeClaim", "claimName"].text
+        terms = list(_topologies(name, pod.request.namespace, ctx)) if name else []
+        if terms and len(found) * len(terms) <= _MOST_VOLUMES:
+            found = [combine((*one.items(), *term.items())) for one in found for term in terms]
+    return tuple(found) if found != [{}] else ()
+
+
+def _topologies(claim_name: str, namespace: str, ctx: AnyContext) -> Iterator[Requirements]:
+    claim = _find(_CLAIM, claim_name, ctx, namespace)
+    if claim["spec", "volumeName"].text:
+        volume = _find(_VOLUME, claim["spec", "volumeName"].text, ctx)["spec"]
+        is_local = bool(volume["local"] or volume["hostPath"])
+        for term in volume["nodeAffinity", "required", "nodeSelectorTerms"]:
+            read = (read_requirement(entry) for entry in term["matchExpressions"])
+            kept = (each for each in read if each and not (is_local and each[0] == "kubernetes.io/hostname"))
+            yield combine((_ZONES.get(key, key), requirement) for key, requirement in kept)
+    else:
+        for topology in _find(_CLASS, claim["spec", "storageClassName"].text, ctx)["allowedTopologies"]:
+            yield combine(
+                (_ZONES.get(key, key), Requirement(complement=False, values=frozenset(entry["values"].texts)))
+                for entry in topology["matchLabelExpressions"]
+                if (key := entry["key"].text)
+            )
+
+
+def _find(kind: Kind, name: str, ctx: AnyContext, namespace: str | None = None) -> Field:
+    fact = ctx.facts.list(kind, namespace)
+    return fact.by_name.get(name, Field(None)) if isinstance(fact, Known) else Field(None)
+
+
+def write_json(answers: Sequence[Answer]) -> str:
+    """Write answers as one JSON document."""
+    document = {"schema": SCHEMA, "pods": [_described(answer) for answer in answers]}
+    return plain_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"
+
+
+def _described(answer: Answer) -> dict[str, Any]:
+    return {
+        "pod": answer.pod.name,
+        "launchable": answer.possible,
+        "requests": {name: quantity_text(name, amount) for name, amount in sorted(answer.wanted.requests.items())},
+        "pools": [
+            {
+                "name": each.pool,
+                "launchable": _word(each),
+                "instance_types": each.types,
+                "term": each.failure.term if each.failure else "",
+                "reason": each.failure.text if each.failure else each.doubt,
+                "change": each.failure.change if each.failure else "",
+            }
+            for each in answer.pools
+        ],
+    }
+
+
+def _word(result: Result) -> str:
+    if result.failure:
+        return "no"
+    return "maybe" if result.doubt else "yes"
+
+
+def write_text(answers: Sequence[Answer]) -> str:
+    """Write answers as tables, one for each Pod."""
+    return "\n".join("".join(f"{plain(line)}\n" for line in _lines(answer)) for answer in answers)
+
+
+def _lines(answer: Answer) -> Iterator[str]:
+    amounts = (f"{quantity_text(name, amount)} {name}" for name, amount in sorted(answer.wanted.requests.items()))
+    can = sum(each.failure is None for each in answer.pools)
+    count = f"{can} of {len(answer.pools)} NodePools can" if can else "no NodePool can"
+    yield f"{answer.pod.name}: {count} launch a node for it"
+    yield f"  requests {', '.join(amounts) or 'nothing'}"
+    width = max(len(each.pool) for each in answer.pools)
+    for each in answer.pools:
+        yield f"  {each.pool:<{width}}  {_word(each):<5}  {_reason(each)}"
+        if each.failure and each.failure.change:
+            yield f"  {'':<{width}}         fix: {each.failure.change}"
+
+
+def _reason(result: Result) -> str:
+    if result.failure:
+        return f"{result.failure.term}: {result.failure.text}"
+    return result.doubt or ("1 instance type fits" if result.types == 1 else f"{result.types} instance types fit")
