@@ -76,6 +76,7 @@ IDS: Final = (
     "pods/unentitled-namespace",
     "pods/unindexed-distributed-job",
     "pods/unknown-mig-profile",
+    "pods/unprovisionable",
     "pods/wildcard-toleration",
     "pods/zonal-volume",
     "queues/missing-queue",

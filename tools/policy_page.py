@@ -213,6 +213,7 @@ _TYPICAL: Final = {
     "pods/unentitled-namespace": ("bad-deployment", "good-labelled"),
     "pods/unindexed-distributed-job": ("bad-annotation", "good-indexed"),
     "pods/unprotected-training": ("bad-a-parallel-job", "good-protected-job"),
+    "pods/unprovisionable": ("bad-too-many-gpus", "good-enough-gpus"),
     "pods/zonal-volume": ("bad-claim", "good-zone-of-the-pool"),
     "queues/missing-queue": ("bad-job", "good-job"),
     "quotas/ineffective-gpu-quota": ("bad-without-prefix", "good-requests"),

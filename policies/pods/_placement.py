@@ -326,6 +326,8 @@ def _selects(required: Requirements, ctx: AnyContext) -> bool:
     return bool(types) and types & catalogue.accelerated == types
 
 
+# Labels that feature discovery gives to a node that runs, by their beginnings.
+LATE_LABELS: Final = ("nvidia.com/gpu.", "nvidia.com/cuda.", "feature.node.kubernetes.io/")
 POOL_NEED: Final = Need(NODE_POOL, ("spec.template",))
 # Labels that a pool need not define to have them.
 _KNOWN: Final = ("karpenter.sh/", "karpenter.k8s.aws/", "node.kubernetes.io/", "kubernetes.io/", "topology.")

@@ -34,7 +34,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._node_groups import is_bound
-from gpugate.policies.pods._placement import POOL_NEED, is_of_daemon_set
+from gpugate.policies.pods._placement import LATE_LABELS, POOL_NEED, is_of_daemon_set
 from gpugate.policies.sdk.facts import Known, Need, derived, each
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.node_pools import AWS, pool_requirements, provider
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
-_LATE: Final = ("nvidia.com/gpu.", "nvidia.com/cuda.", "feature.node.kubernetes.io/")
 # What Karpenter's AWS provider calls the same; of the product, the model without its memory.
 _SAME_ON_AWS: Final = {
     "nvidia.com/gpu.count": "karpenter.k8s.aws/instance-gpu-count",
@@ -67,7 +66,7 @@ _KARPENTER_POOL: Final = "karpenter.sh/nodepool"
     POD,
     mode=Stance.WARN,
     needs=(*QUEUE_NEEDS, POOL_NEED, Need(NODE, ("metadata.labels",))),
-    concerns=selecting_by(*(f"{prefix}*" for prefix in _LATE)),
+    concerns=selecting_by(*(f"{prefix}*" for prefix in LATE_LABELS)),
 )
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     """Report the first late label of a Pod or template, if each of its alternatives selects one."""
@@ -81,7 +80,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
         return
     given = derived(pools, _given, ctx) | _of_own_nodes(ctx)
     selected = [
-        {key for key, r in required.items() if key.startswith(_LATE) and r.operator in {"In", "Exists"}} - given
+        {key for key, r in required.items() if key.startswith(LATE_LABELS) and r.operator in {"In", "Exists"}} - given
         for required in ctx.derived(alternatives)
     ]
     if not all(selected):
@@ -97,11 +96,11 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
 def _late_labels(pod: Field) -> list[tuple[str, Field]]:
     """Return the late labels that a Pod names, with the fields that do."""
     selector = pod["spec", "nodeSelector"]
-    found = [(key, selector[key]) for key in selector.mapping if key.startswith(_LATE)]
+    found = [(key, selector[key]) for key in selector.mapping if key.startswith(LATE_LABELS)]
     for term in pod[REQUIRED]:
         for expression in term["matchExpressions"]:
             key = expression["key"]
-            if key.text.startswith(_LATE) and expression["operator"].text not in {"NotIn", "DoesNotExist"}:
+            if key.text.startswith(LATE_LABELS) and expression["operator"].text not in {"NotIn", "DoesNotExist"}:
                 found.append((key.text, key))
     return found
 
@@ -127,5 +126,5 @@ def _late_of_others(nodes: Known, _: AnyContext) -> frozenset[str]:
         for node in nodes.items
         if _KARPENTER_POOL not in (labels := node["metadata", "labels"].mapping)
         for key in labels
-        if key.startswith(_LATE)
+        if key.startswith(LATE_LABELS)
     )

@@ -1,6 +1,6 @@
 """Whether Karpenter can launch a node for a Pod: by each NodePool, and otherwise the first term that fails.
 
-The order of the terms is that of Karpenter: DRA claims, limits, taints, labels, volumes, instance types, resources beside
+The order of the terms is that of Karpenter: DRA claims, limits, taints, labels, volumes, instance types, resources in addition to
 those of DaemonSets. Every approximation errs towards a pool that can: topology spread, affinity to Pods, host ports,
 `minValues`, offerings in zones, ephemeral storage and the number of Pods on a node are not evaluated.
 
@@ -131,12 +131,14 @@ class Failure(Struct, frozen=True):
         text: what was compared, in one clause without the name of the pool.
         key: the label, the key of the taint or the resource that it is about; empty where there is not only one.
         change: the smallest change that removes this failure, as an imperative; empty where none is known.
+        of_pod: whether the Pod is what it changes, and not the pool.
     """
 
     term: Term
     text: str
     key: str = ""
     change: str = ""
+    of_pod: bool = False
 
     @property
     def rank(self) -> int:
@@ -328,7 +330,10 @@ def results(wanted: Demand, ctx: AnyContext, *, ignores_claims: bool = True, use
     if wanted.claims and ignores_claims:
         text = "the Pod uses a ResourceClaim, and Karpenter ignores such Pods (--ignore-dra-requests)"
         failure = Failure(
-            "claims", text, change="request an extended resource such as nvidia.com/gpu instead of the claim"
+            "claims",
+            text,
+            change="request an extended resource such as nvidia.com/gpu instead of the claim",
+            of_pod=True,
         )
         return tuple(Result(pool.name, failure) for pool in _pools(ctx, used=used))
     return tuple(_result(pool, wanted) for pool in _pools(ctx, used=used))
@@ -667,7 +672,9 @@ def _failure(pool: _Pool, wanted: Demand) -> Failure:
     for taint, effect in pool.taints:
         if not tolerated(wanted.pod, taint, effect):
             shown = f"{taint.key}{f'={taint.value}' if taint.value else ''}:{effect}"
-            return Failure("taints", f"taint {shown} is not tolerated", taint.key, f"tolerate the taint {shown}")
+            return Failure(
+                "taints", f"taint {shown} is not tolerated", taint.key, f"tolerate the taint {shown}", of_pod=True
+            )
     found: Failure | None = None
     for required in wanted.alternatives:
         failure = _failure_of(pool, _at_pool(required, pool), wanted)
@@ -721,15 +728,17 @@ def _volume_failure(pool: _Pool, required: Requirements, wanted: Demand) -> Fail
 def _label_failure(pool: _Pool, key: str, required: Requirement) -> Failure:
     present = pool.own.get(key)
     wanted = _shown_values(required)
-    if present is None and key in _VALUES:
-        values = ", ".join(sorted(_VALUES[key]))
-        return Failure(
-            "labels", f"{key} {wanted} is required, and its values are {values}", key, f"select one of {values}"
-        )
+    possible = _VALUES.get(key)
+    if possible is not None and required.operator == "In" and not required.values & possible:
+        values = ", ".join(sorted(possible))
+        text = f"{key} {wanted} is required, and its values are {values}"
+        return Failure("labels", text, key, f"select one of {values}", of_pod=True)
     if present is None:
         label = f"{key}={next(iter(required.values))}" if len(required.values) == 1 else key
         text = f"label {key} is required, which it does not define"
-        return Failure("labels", text, key, f"add the label {label} to its template")
+        # Karpenter rejects pools with labels of these domains that it does not know.
+        is_free = not key.partition("/")[0].endswith(_DOMAINS)
+        return Failure("labels", text, key, f"add the label {label} to its template" if is_free else "")
     if key == _HOSTNAME:
         return Failure("labels", "a node of one host name is required, and new nodes have other names", key)
     if key == _POOL_LABEL:
@@ -796,7 +805,7 @@ def _resource_failure(pool: _Pool, offer: _Offer, types: int, required: Requirem
     several = " and ".join(f"{quantity_text(name, wanted.requests[name])} {name}" for name in ordered)
     if not _fitting(alone, types, wanted):
         return Failure("resources", f"no instance type of it has {several} together", "", change)
-    text = f"no instance type of it has {several} beside what DaemonSets request there"
+    text = f"no instance type of it has {several} in addition to what DaemonSets request there"
     return Failure("resources", text, "", change)
 
 

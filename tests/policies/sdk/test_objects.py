@@ -41,6 +41,7 @@ namespaces               v1                                 false Namespace
 nodeclaims               karpenter.sh/v1                    false NodeClaim
 nodeclaims               karpenter.sh/v1beta1               false NodeClaim
 nodeclasses              eks.amazonaws.com/v1               false NodeClass
+nodeoverlays             karpenter.sh/v1alpha1              false NodeOverlay
 nodepools                karpenter.sh/v1                    false NodePool
 nodepools                karpenter.sh/v1beta1               false NodePool
 nodes                    v1                                 false Node

@@ -168,7 +168,7 @@ def test_it_can(wanted: Object, known: list[Object]) -> None:
         ),
         pytest.param(
             pod({"cpu": "3"}), [pool("x", needs(TYPE, "g5.xlarge")), daemon("a", {"cpu": "600m"}), daemon("b", {"cpu": "500m"})],
-            "resources", "no instance type of it has 3 cpu beside what DaemonSets request there", "allow a type such as g5.2xlarge", id="daemons",
+            "resources", "no instance type of it has 3 cpu in addition to what DaemonSets request there", "allow a type such as g5.2xlarge", id="daemons",
         ),
         pytest.param(
             pod({"nvidia.com/gpu": "1"}), [G5],

@@ -1,0 +1,252 @@
+"""GPU Pod for which no NodePool can launch a node.
+
+## Why is this bad?
+Karpenter launches no node for the Pod: unless an existing node has room, the Pod stays Pending.
+
+## Instead
+Change the NodePool or the Pod as the finding says. It names, for the NodePools that come closest, the first term that
+fails: a taint, a label that nodes of the pool cannot have, instance types without the label or the resources that the
+Pod requires in addition to those of DaemonSets, or a limit below the size of one node. `gpugate why` prints this for
+each NodePool, and also compares limits that are used up and the zones of volumes.
+
+```yaml
+requirements:
+  - key: node.kubernetes.io/instance-type
+    operator: In
+    values: [g6.12xlarge, g6.48xlarge]    # 8 GPUs fit on the second
+```
+
+The policy reports a Pod only if all NodePools are known: in a cluster, or in files with `--complete-context`. It does
+not report:
+
+- Pods of DaemonSets, and Pods that select nodes of a node group or one node by its name.
+- Pods that a known node has room for, and Pods in clusters with GPU nodes that Karpenter did not launch.
+- Pods of a Kueue queue whose flavors are not known.
+- Pods whose cause another policy reports: a label that exists only on nodes that run (`pods/late-node-label`) and a
+  missing toleration of GPU nodes (`pods/missing-gpu-toleration`).
+- Pods with ResourceClaims in files, because files do not contain nodes.
+
+Where gpugate does not know whether a NodePool can launch a node, it can: if its provider is not EC2, if it names an
+instance type that is newer than gpugate, if it has a fixed number of nodes (`replicas`), and if a NodeOverlay adds the
+resource.
+
+## Sources
+Karpenter v1.14.1 `pkg/controllers/provisioning/scheduling/scheduler.go` and `nodeclaim.go` (CanAdd),
+`pkg/operator/options/options.go` (`--ignore-dra-requests`, default true), `pkg/apis/v1alpha1/nodeoverlay.go`; instance
+types: Karpenter AWS provider v1.14.1. A test compares the result with Karpenter's own scheduler on random pools and
+Pods.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.pods._node_groups import is_bound
+from gpugate.policies.pods._placement import LATE_LABELS, has_accelerators, is_of_daemon_set
+from gpugate.policies.sdk import quantity
+from gpugate.policies.sdk.facts import Known, Need, derived, each
+from gpugate.policies.sdk.findings import Stance, Violation
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, gpu_demand
+from gpugate.policies.sdk.node_pools import (
+    INSTANCE_TYPES,
+    accelerator_taint_keys,
+    is_for_accelerators,
+    pool_requirements,
+)
+from gpugate.policies.sdk.objects import NODE, NODE_POOL, POD
+from gpugate.policies.sdk.platform import Taint
+from gpugate.policies.sdk.policy import Context, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+from gpugate.policies.sdk.provisioning import PROVISIONING_NEEDS, demand, launchable, results
+from gpugate.policies.sdk.queues import QUEUE_NEEDS, admission
+from gpugate.policies.sdk.scheduling import REQUIRED, alternatives
+from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.workload_class import ceiling_of_templates, owner_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field, Path
+    from gpugate.policies.sdk.policy import AnyContext
+    from gpugate.policies.sdk.provisioning import Demand, Failure, Result
+
+_WHY: Final = "Karpenter launches no node for the Pod: unless an existing node has room, it stays Pending."
+# Groups of workloads whose Pods have only the tolerations of their templates; other controllers may add some.
+_OWN_GROUPS: Final = frozenset({"", "apps", "batch"})
+_NAMED: Final = 2
+_MIG_POLICIES: Final = ("pods/unknown-mig-profile", "pods/mig-without-claim", "pods/invalid-gpu-quantity")
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """How Karpenter is configured.
+
+    Attributes:
+        ignore_dra_requests: whether Karpenter ignores Pods with ResourceClaims, as it does by default.
+    """
+
+    ignore_dra_requests: bool = True
+
+
+@validates(
+    POD,
+    params=Params,
+    mode=Stance.WARN,
+    needs=(
+        *PROVISIONING_NEEDS,
+        *QUEUE_NEEDS,
+        *CLAIM_NEEDS,
+        Need(NODE, ("metadata.labels", "spec.taints", "status.capacity")),
+    ),
+    tables=(INSTANCE_TYPES,),
+    concerns=MAY_DEMAND,
+)
+def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
+    """Report a GPU Pod or template, if all NodePools are known and none can launch a node for it."""
+    if (ctx.wrapper is None and owner_kind(pod, ctx)) or is_of_daemon_set(pod, ctx):
+        return
+    pools = ctx.facts.list(NODE_POOL)
+    if not (isinstance(pools, Known) and pools.complete and pools.items and ctx.derived(gpu_demand)):
+        return
+    ignored = ctx.params.ignore_dra_requests
+    queue = admission(ctx)
+    wanted = [(demand(placement.pod, placement.ctx), placement.ctx) for placement in queue.placements]
+    if queue.doubt or any(launchable(each, around, ignores_claims=ignored) for each, around in wanted):
+        return
+    if is_bound(pod, ctx) or _is_late(pools, ctx) or _may_run_on_a_node(wanted[0][0], ctx):
+        return
+    found = results(wanted[0][0], wanted[0][1], ignores_claims=ignored)
+    if not any(_is_for_another(each, pod, ctx) for each in found):
+        yield _violation(found, wanted[0][0], pools, ctx)
+
+
+def _is_late(pools: Known, ctx: AnyContext) -> bool:
+    """Tell whether each alternative requires a label that exists only on nodes that run, and that no pool gives."""
+    given = derived(pools, _given, ctx)
+    return all(
+        any(
+            key.startswith(LATE_LABELS) and key not in given and r.operator in {"In", "Exists"}
+            for key, r in one.items()
+        )
+        for one in ctx.derived(alternatives)
+    )
+
+
+def _given(pools: Known, ctx: AnyContext) -> frozenset[str]:
+    return frozenset(key for pool in each(pools, ctx) for key in pool.derived(pool_requirements))
+
+
+def _is_for_another(result: Result, pod: Field, ctx: AnyContext) -> bool:
+    """Tell whether the Pod may have a toleration that its template lacks, or another policy reports that it is missing.
+
+    A RuntimeClass and the controllers of custom workloads may add tolerations.
+    """
+    failure = result.failure
+    if failure is None or failure.term != "taints":
+        return False
+    added = ctx.wrapper is not None and ctx.wrapper.kind.group not in _OWN_GROUPS
+    return added or bool(pod["spec", "runtimeClassName"]) or failure.key in accelerator_taint_keys(ctx)
+
+
+class _Node(Struct, frozen=True):
+    """A node: whether Karpenter launched it for a pool, its labels, taints and capacity."""
+
+    of_pool: bool
+    has_accelerators: bool
+    labels: dict[str, str]
+    taints: tuple[tuple[Taint, str], ...]
+    capacity: dict[str, quantity.Amount]
+
+
+def _may_run_on_a_node(wanted: Demand, ctx: AnyContext) -> bool:
+    """Tell whether a known node may take the Pod, or the next one of its group, or where no nodes are known, a claim's devices.
+
+    Cluster autoscalers start nodes like those that run. Room is not compared, because Pods that end make room.
+    """
+    fact = ctx.facts.list(NODE)
+    nodes = derived(fact, _nodes, ctx) if isinstance(fact, Known) else ()
+    if wanted.claims:
+        return not nodes or any(node.has_accelerators for node in nodes)
+    return any((not node.of_pool and node.has_accelerators) or _fits(wanted, node) for node in nodes)
+
+
+def _nodes(known: Known, ctx: AnyContext) -> tuple[_Node, ...]:
+    return tuple(
+        _Node(
+            "karpenter.sh/nodepool" in node["metadata", "labels"].mapping,
+            has_accelerators(node, ctx),
+            node["metadata", "labels"].labels,
+            tuple(
+                (Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)
+                for taint in node["spec", "taints"]
+                if taint["effect"].text in {"NoSchedule", "NoExecute"}
+            ),
+            dict(_capacity(node)),
+        )
+        for node in known.items
+    )
+
+
+def _capacity(node: Field) -> Iterator[tuple[str, quantity.Amount]]:
+    for name, field in node["status", "capacity"].items():
+        try:
+            yield name, quantity.parse(field.value)
+        except quantity.QuantityError:
+            continue
+
+
+def _fits(wanted: Demand, node: _Node) -> bool:
+    return (
+        all(node.capacity.get(name, 0) >= amount for name, amount in wanted.requests.items() if "/" in name)
+        and all(map(wanted.tolerates, node.taints))
+        and any(
+            all(
+                r.allows(node.labels[key]) if key in node.labels else r.operator not in {"In", "Exists"}
+                for key, r in one.items()
+            )
+            for one in wanted.alternatives
+        )
+    )
+
+
+def _violation(found: tuple[Result, ...], wanted: Demand, pools: Known, ctx: AnyContext) -> Violation:
+    for_gpus = derived(pools, _for_gpus, ctx)
+    failed = [(each.pool, each.failure) for each in found if each.failure]
+    # Those that come closest first.
+    failed.sort(key=lambda one: (one[0] not in for_gpus, -one[1].rank, one[0]))
+    pool, closest = failed[0]
+    if closest.term == "claims":
+        text = closest.text
+    else:
+        shown = "; ".join(f"NodePool {name}: {failure.text}" for name, failure in failed[:_NAMED])
+        text = shown + (f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else "")
+    hint = closest.change if closest.of_pod else f"in NodePool {pool}, {closest.change}"
+    if not closest.change:
+        hint = "run `gpugate why` to compare the Pod with each NodePool"
+    message = f"no NodePool can launch a node for it: {text}"
+    path = _path(closest, wanted.pod)
+    return Violation(path, message, ceiling_of_templates(ctx), hint, why=_WHY, same_as=_MIG_POLICIES)
+
+
+def _for_gpus(pools: Known, ctx: AnyContext) -> frozenset[str]:
+    return frozenset(
+        pool.subject["metadata", "name"].text for pool in each(pools, ctx) if pool.derived(is_for_accelerators)
+    )
+
+
+def _path(failure: Failure, pod: Field) -> Path:
+    """Return where the Pod states what a pool cannot give."""
+    spec = pod["spec"]
+    if failure.term == "claims":
+        return spec["resourceClaims"].path
+    if failure.term == "taints":
+        return spec["tolerations"].path
+    if failure.key in spec["nodeSelector"].mapping:
+        return spec["nodeSelector", failure.key].path
+    if failure.term in {"labels", "types"}:
+        expressions = (entry for term in pod[REQUIRED] for entry in term["matchExpressions"])
+        return next((entry["key"].path for entry in expressions if entry["key"].text == failure.key), spec.path)
+    for container in (*spec["containers"], *spec["initContainers"]):
+        for block in ("limits", "requests"):
+            if failure.key and failure.key in container["resources", block].mapping:
+                return container["resources", block, failure.key].path
+    return spec["containers"].path
