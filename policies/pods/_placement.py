@@ -376,3 +376,8 @@ def _offers(pool: Field, both: Requirements, demand: GpuDemand, ctx: AnyContext)
         scale = catalogue.allocatable.get(name)
         types &= scale.at_least(count) if scale else catalogue.accelerated
     return bool(types & catalogue.accelerated) if demand else bool(types)
+
+
+def given_labels(pools: Known, ctx: AnyContext) -> frozenset[str]:
+    """Return the labels of the template and the requirements of any NodePool."""
+    return frozenset(key for pool in each(pools, ctx) for key in pool.derived(pool_requirements))

@@ -34,10 +34,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._node_groups import is_bound
-from gpugate.policies.pods._placement import LATE_LABELS, POOL_NEED, is_of_daemon_set
+from gpugate.policies.pods._placement import LATE_LABELS, POOL_NEED, given_labels, is_of_daemon_set
 from gpugate.policies.sdk.facts import Known, Need, derived, each
 from gpugate.policies.sdk.findings import Stance, Violation
-from gpugate.policies.sdk.node_pools import AWS, pool_requirements, provider
+from gpugate.policies.sdk.node_pools import AWS, provider
 from gpugate.policies.sdk.objects import NODE, NODE_POOL, POD
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.queues import QUEUE_NEEDS
@@ -78,7 +78,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     named = _late_labels(pod)
     if not named or is_bound(pod, ctx):
         return
-    given = derived(pools, _given, ctx) | _of_own_nodes(ctx)
+    given = derived(pools, given_labels, ctx) | _of_own_nodes(ctx)
     selected = [
         {key for key, r in required.items() if key.startswith(LATE_LABELS) and r.operator in {"In", "Exists"}} - given
         for required in ctx.derived(alternatives)
@@ -103,11 +103,6 @@ def _late_labels(pod: Field) -> list[tuple[str, Field]]:
             if key.text.startswith(LATE_LABELS) and expression["operator"].text not in {"NotIn", "DoesNotExist"}:
                 found.append((key.text, key))
     return found
-
-
-def _given(pools: Known, ctx: AnyContext) -> frozenset[str]:
-    """Return the labels of the template and the requirements of any NodePool."""
-    return frozenset(key for pool in each(pools, ctx) for key in pool.derived(pool_requirements))
 
 
 def _are_of_aws(pools: Known, ctx: AnyContext) -> bool:

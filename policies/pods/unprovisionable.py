@@ -1,7 +1,7 @@
 """GPU Pod for which no NodePool can launch a node.
 
 ## Why is this bad?
-Karpenter launches no node for the Pod: unless an existing node has room, the Pod stays Pending.
+Karpenter launches no node for the Pod: unless another node has room, the Pod stays Pending.
 
 ## Instead
 Change the NodePool or the Pod as the finding says. It names, for the NodePools that come closest, the first term that
@@ -21,6 +21,7 @@ not report:
 
 - Pods of DaemonSets, and Pods that select nodes of a node group or one node by its name.
 - Pods that a known node has room for, and Pods in clusters with GPU nodes that Karpenter did not launch.
+- Pods in clusters without a NodePool for GPUs, where something else than Karpenter starts GPU nodes.
 - Pods of a Kueue queue whose flavors are not known.
 - Pods whose cause another policy reports: a label that exists only on nodes that run (`pods/late-node-label`) and a
   missing toleration of GPU nodes (`pods/missing-gpu-toleration`).
@@ -42,7 +43,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._node_groups import is_bound
-from gpugate.policies.pods._placement import LATE_LABELS, has_accelerators, is_of_daemon_set
+from gpugate.policies.pods._placement import LATE_LABELS, given_labels, has_accelerators, is_of_daemon_set
 from gpugate.policies.sdk import quantity
 from gpugate.policies.sdk.facts import Known, Need, derived, each
 from gpugate.policies.sdk.findings import Stance, Violation
@@ -51,7 +52,6 @@ from gpugate.policies.sdk.node_pools import (
     INSTANCE_TYPES,
     accelerator_taint_keys,
     is_for_accelerators,
-    pool_requirements,
 )
 from gpugate.policies.sdk.objects import NODE, NODE_POOL, POD
 from gpugate.policies.sdk.platform import Taint
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.provisioning import Demand, Failure, Result
 
-_WHY: Final = "Karpenter launches no node for the Pod: unless an existing node has room, it stays Pending."
+_WHY: Final = "Karpenter launches no node for the Pod: unless another node has room, it stays Pending."
 # Groups of workloads whose Pods have only the tolerations of their templates; other controllers may add some.
 _OWN_GROUPS: Final = frozenset({"", "apps", "batch"})
 _NAMED: Final = 2
@@ -102,7 +102,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 )
 def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report a GPU Pod or template, if all NodePools are known and none can launch a node for it."""
-    if (ctx.wrapper is None and owner_kind(pod, ctx)) or is_of_daemon_set(pod, ctx):
+    if (ctx.wrapper is None and owner_kind(pod, ctx)) or is_of_daemon_set(pod, ctx) or pod["spec", "nodeName"].text:
         return
     pools = ctx.facts.list(NODE_POOL)
     if not (isinstance(pools, Known) and pools.complete and pools.items and ctx.derived(gpu_demand)):
@@ -112,7 +112,10 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     wanted = [(demand(placement.pod, placement.ctx), placement.ctx) for placement in queue.placements]
     if queue.doubt or any(launchable(each, around, ignores_claims=ignored) for each, around in wanted):
         return
-    if is_bound(pod, ctx) or _is_late(pools, ctx) or _may_run_on_a_node(wanted[0][0], ctx):
+    # Without a pool for GPUs, GPU nodes are started by something else than Karpenter.
+    if not derived(pools, _for_gpus, ctx) or is_bound(pod, ctx) or _is_late(pools, ctx):
+        return
+    if _may_run_on_a_node(wanted[0][0], ctx):
         return
     found = results(wanted[0][0], wanted[0][1], ignores_claims=ignored)
     if not any(_is_for_another(each, pod, ctx) for each in found):
@@ -121,7 +124,7 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
 
 def _is_late(pools: Known, ctx: AnyContext) -> bool:
     """Tell whether each alternative requires a label that exists only on nodes that run, and that no pool gives."""
-    given = derived(pools, _given, ctx)
+    given = derived(pools, given_labels, ctx)
     return all(
         any(
             key.startswith(LATE_LABELS) and key not in given and r.operator in {"In", "Exists"}
@@ -129,10 +132,6 @@ def _is_late(pools: Known, ctx: AnyContext) -> bool:
         )
         for one in ctx.derived(alternatives)
     )
-
-
-def _given(pools: Known, ctx: AnyContext) -> frozenset[str]:
-    return frozenset(key for pool in each(pools, ctx) for key in pool.derived(pool_requirements))
 
 
 def _is_for_another(result: Result, pod: Field, ctx: AnyContext) -> bool:
