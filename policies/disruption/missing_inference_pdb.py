@@ -19,9 +19,9 @@ spec:
       app: llm
 ```
 
-The policy reports Deployments and StatefulSets of class inference with at least `min_replicas` replicas whose Pods
-request GPUs. If an autoscaler scales the workload, its minimum counts. The policy is evaluated only if gpugate has
-read all budgets of the namespace.
+The policy reports a Deployment or StatefulSet if its workload class is `inference`, it has at least `min_replicas`
+replicas, and its Pods request GPUs. If an autoscaler scales the workload, its minimum counts. The policy is evaluated
+only if gpugate has read all budgets of the namespace.
 
 ## Sources
 Karpenter documentation "Disruption" v1.14; `kubernetes/api` v0.36 `policy/v1/types.go` (an empty selector selects every

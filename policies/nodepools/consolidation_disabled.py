@@ -7,8 +7,8 @@ USD an hour, and nodes expire after 30 days by default.
 `consolidateAfter: Never` has this effect. A value that is not below `expireAfter` has it too, because the node then
 expires first. A value of `max_after` or more is also reported.
 
-An `expireAfter` of one hour or less already limits the cost of an empty node. In such a pool, a `consolidateAfter`
-longer than `expireAfter` is not reported, unless it is `Never` or at least `max_after`.
+An `expireAfter` of one hour or less already limits the cost of an empty node. In such a pool, only `Never` and values
+of `max_after` or more are reported.
 
 ## Instead
 Write how long a node may stay empty. If Pods must not be moved, allow consolidation of empty nodes only:
@@ -55,7 +55,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """When consolidation counts as turned off.
 
     Attributes:
-        max_after: the shortest `consolidateAfter` that is reported in every pool.
+        max_after: a `consolidateAfter` of this duration or longer is always reported.
     """
 
     max_after: Duration = "720h"

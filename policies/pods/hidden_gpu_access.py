@@ -9,8 +9,9 @@ There are three groups of settings. The first group names devices, and the conta
 - The variables `NVIDIA_VISIBLE_DEVICES`, `HABANA_VISIBLE_DEVICES`, `AMD_VISIBLE_DEVICES` and
   `AWS_NEURON_VISIBLE_DEVICES`, also if `fieldRef` takes the value from the Pod's metadata. If gpugate cannot see the
   value, because it comes from a ConfigMap, a Secret or a field of the Pod that is set later, the finding is a warning.
-- A CDI annotation, an `nvidia` or `habana` runtime class, and mounts of `/dev/null` below
-  `/var/run/nvidia-container-devices`.
+- A CDI annotation, and an `nvidia` or `habana` runtime class.
+- Mounts of `/dev/null` below `/var/run/nvidia-container-devices`: NVIDIA's runtime reads the names of these paths as a
+  list of GPUs.
 - Device files of accelerators on the host, and the directory of the kubelet's device plugins.
 
 The second group gives access to every device of the node:
@@ -39,7 +40,7 @@ The third group may give access to devices: a mount of the host's `/dev/dri`, `/
 `nodeName` bypasses taints, so a Pod with `nodeName` needs no toleration to run on a GPU node. If gpugate does not find
 that node, it does not know whether the node has GPUs, so the second group gives only a warning. A Pod that requests a
 GPU appears in quotas and cost reports, but may use other GPUs than the allocated one. In a Pod of a DaemonSet, the
-first group gives a warning, and the other groups are not reported.
+first group gives a warning, except for the directory of the device plugins, and the other groups are not reported.
 
 A debug container that is added to a running Pod is evaluated in the same way.
 
@@ -52,9 +53,9 @@ resources:
     nvidia.com/gpu: "1"
 ```
 
-Run agents that monitor the GPUs of every node as a DaemonSet. In a DaemonSet, a setting that gives access only to
-GPUs is a warning. Settings that agents also need for other purposes, such as a privileged container, are not
-reported. A device plugin is a DaemonSet too, and may mount the directory of the kubelet's device plugins.
+Run agents that monitor the GPUs of every node as a DaemonSet. In a DaemonSet, a setting that gives access only to GPUs
+is a warning. Settings that agents also need for other purposes, such as a privileged container, are not reported. A
+DaemonSet may mount the directory of the kubelet's device plugins without a finding, because device plugins need it.
 
 This policy does not see variables that `envFrom` or the image sets. On a GPU node whose default runtime is NVIDIA's,
 they take effect in every Pod. It also does not see that a runtime class with another name uses NVIDIA's runtime. To

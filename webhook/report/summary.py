@@ -62,10 +62,11 @@ def _conventions(report: Report) -> Iterator[str]:
     by_convention = [finding for finding in report.findings if finding.convention]
     if by_convention:
         policies = ", ".join(sorted({finding.policy for finding in by_convention}))
-        verb = "uses" if len(by_convention) == 1 else "use"
+        verb = "assumes" if len(by_convention) == 1 else "assume"
+
         objects = sum(1 + len(finding.related) for finding in by_convention)
         about = f"{_count(len(by_convention), 'note')} ({_count(objects, 'object')})"
-        yield f"{about} {verb} default names of labels, tags and classes, because no policy file sets yours. Policies: {policies}"
+        yield f"{about} {verb} gpugate's default names of labels, tags and classes, because no policy file sets yours. Policies: {policies}"
         yield "  `gpugate config init` writes a policy.yaml in which you can set them; `mode: off` turns a policy off"
 
 
