@@ -38,8 +38,6 @@ KEPT = {
     "webhook.audit.formats.html.overview": "a section of the page",
     "webhook.audit.formats.text": "an output format, found by its name",
     "webhook.report.concise": "an output format, found by its name",
-    "tools.schema_tables.modules": "a step of the build",
-    "tools.schema_tables.openapi": "a step of the build",
     "tools.schema_tables.tables": "a step of the build",
     "webhook.schemas.metadata": "its own part of the API conventions",
 }

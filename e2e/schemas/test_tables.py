@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tools
-from gpugate.tools.schema_tables.modules import folder
-from gpugate.tools.schema_tables.releases import PROJECTS, Module
+from gpugate.tools.schema_tables.releases import PROJECTS, Module, folder
 from gpugate.tools.schema_tables.tables import make_tables
 from gpugate.webhook.schemas import tables
 

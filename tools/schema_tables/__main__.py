@@ -6,8 +6,7 @@ import argparse
 import sys
 
 from gpugate.policies.engine.config import GpugateError
-from gpugate.tools.schema_tables.modules import folder
-from gpugate.tools.schema_tables.releases import PROJECTS
+from gpugate.tools.schema_tables.releases import PROJECTS, folder
 from gpugate.tools.schema_tables.tables import make_tables
 from gpugate.webhook.schemas.tables import BUNDLED
 

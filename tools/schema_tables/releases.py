@@ -1,4 +1,4 @@
-"""The releases that tables are made of, and the hash of each module as `go.sum` has it.
+"""The releases that tables are made of, the hash of each module as `go.sum` has it, and its download by Go's client.
 
 Of a project every minor release is wanted; those missing here are not to be had from the module proxy, and what lies
 between two is held against both.
@@ -6,8 +6,14 @@ between two is held against both.
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
+
+from gpugate.policies.engine.config import GpugateError
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +72,32 @@ KUBERNETES: Final = _all(
     },
 )
 PROJECTS: Final = {"karpenter": KARPENTER, "keda": KEDA, "kubernetes": KUBERNETES}
+
+
+class ModuleError(GpugateError):
+    """A module cannot be had, or is another than the one that is pinned."""
+
+
+def folder(module: Module, go: str | None = None) -> Path:
+    """Return the folder that is read of a module; downloads the module where it is not there.
+
+    Args:
+        module: which.
+        go: the program; that on the path where none is given.
+
+    Raises:
+        ModuleError: there is no Go, the module cannot be downloaded, or its hash is not the pinned one.
+    """
+    program = go or shutil.which("go")
+    if program is None:
+        raise ModuleError("go is missing: get Go 1.26 from https://go.dev/dl")
+    name = f"{module.path}@{module.version}"
+    command = [program, "mod", "download", "-json", name]
+    # Outside of every module, so that no go.mod has a say.
+    ran = subprocess.run(command, cwd=Path(__file__).anchor, capture_output=True, text=True, check=False)  # noqa: S603 -- go, with arguments of ours
+    answer = json.loads(ran.stdout or "{}")
+    if ran.returncode or "Dir" not in answer:
+        raise ModuleError(f"go mod download {name} failed: {answer.get('Error') or ran.stderr}")
+    if answer.get("Sum") != module.sum:
+        raise ModuleError(f"{name} has the hash {answer.get('Sum')}, and {module.sum} is pinned")
+    return Path(answer["Dir"]) / module.folder

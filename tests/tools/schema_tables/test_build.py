@@ -10,10 +10,8 @@ import pytest
 import yaml
 
 from gpugate.policies.engine.config import GpugateError
-from gpugate.tools.schema_tables.modules import ModuleError, folder
-from gpugate.tools.schema_tables.openapi import OpenApi
-from gpugate.tools.schema_tables.releases import Module
-from gpugate.tools.schema_tables.tables import make_tables
+from gpugate.tools.schema_tables.releases import Module, ModuleError, folder
+from gpugate.tools.schema_tables.tables import OpenApi, make_tables
 from gpugate.webhook.schemas.compile import Nodes
 from gpugate.webhook.schemas.table import Table
 
