@@ -87,7 +87,7 @@ def serve(gate: Gate, options: ServeOptions) -> None:
 
 def main() -> None:
     # The cluster data of an example never changes, so that a review has the same answer after a short wait for more.
-    limits = Limits(late_facts=0.005)
+    limits = Limits(late_facts=0.001)
     options = ServeOptions(host="127.0.0.1", port=0, health_port=0, ca_file=Path(sys.argv[1]), limits=limits)
     serve(ExampleGate(), options)
 
