@@ -15,7 +15,6 @@ LINES = 600
 FAMILY = 5
 # Modules that have one importer, beside them, and are modules all the same.
 KEPT = {
-    "policies.pods._hidden_access": "a catalogue of signs with its sources, which the policy's documentation does not need",
     "webhook.admission.asgi": "the application; its worker chooses what the process serves",
     "webhook.admission.serve_worker": "runs in the worker processes, `serve` in their parent",
     "webhook.admission.tracing": "imported only with `--trace`, because its package is an extra",
@@ -24,7 +23,6 @@ KEPT = {
     "webhook.audit.cost.waste": "one of the subjects of a cost report",
     "tools.command_reference": "one of the generators",
     "tools.policy_page": "one of the generators",
-    "webhook.manifests.terraform_plan": "imported only for plans",
     "webhook.testing.pytest_plugin.builders": "fixtures for users, with an API of their own",
     "webhook.testing.pytest_plugin.fixtures": "fixtures for users, without what they import on first use",
     "webhook.testing.pytest_plugin.items": "collection, which pytest calls through hooks",

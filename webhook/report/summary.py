@@ -63,7 +63,6 @@ def _conventions(report: Report) -> Iterator[str]:
     if by_convention:
         policies = ", ".join(sorted({finding.policy for finding in by_convention}))
         verb = "assumes" if len(by_convention) == 1 else "assume"
-
         objects = sum(1 + len(finding.related) for finding in by_convention)
         about = f"{_count(len(by_convention), 'note')} ({_count(objects, 'object')})"
         yield f"{about} {verb} gpugate's default names of labels, tags and classes, because no policy file sets yours. Policies: {policies}"
