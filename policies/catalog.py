@@ -69,6 +69,7 @@ IDS: Final = (
     "pods/parallelism-mismatch",
     "pods/partial-gang",
     "pods/pinned-node-name",
+    "pods/repeated-download",
     "pods/server-without-gpu",
     "pods/surging-rollout",
     "pods/time-sliced-models",

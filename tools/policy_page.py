@@ -207,6 +207,7 @@ _TYPICAL: Final = {
     "pods/parallelism-mismatch": ("bad-one-of-eight", "good-as-many"),
     "pods/partial-gang": ("bad-pytorch-job", "good-queue"),
     "pods/pinned-node-name": ("bad-pod", "good-selected"),
+    "pods/repeated-download": ("bad-hub-name", "good-claim"),
     "pods/server-without-gpu": ("bad-no-gpu", "good-gpu"),
     "pods/time-sliced-models": ("bad-shared-gpu", "good-own-gpu"),
     "pods/training-on-spot": ("bad-selects-spot", "good-on-demand"),

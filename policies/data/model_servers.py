@@ -1,9 +1,11 @@
-"""Servers of models: how each is recognised, and the options that say how many GPUs it uses.
+"""Servers of models: how each is recognised, and the options that name its model and say how many GPUs it uses.
 
 Sources, as of 2026-11-23: vLLM 0.11 `vllm/engine/arg_utils.py` (options; tensor, pipeline and data parallel sizes multiply, each 1
 by default) and `docker/Dockerfile` (entrypoint); SGLang 0.5 `python/sglang/srt/server_args.py` (with `--enable-dp-attention` the
 replicas of attention are inside the tensor parallel group); Text Generation Inference 3.3 `launcher/src/main.rs`; TensorRT-LLM 1.1
-`tensorrt_llm/commands/serve.py`; Triton Inference Server user guide; llama.cpp `tools/server`.
+`tensorrt_llm/commands/serve.py`; Triton Inference Server user guide; llama.cpp `tools/server`. A name of a model that is no path is
+downloaded from a hub: `vllm/transformers_utils`, `python/sglang/srt/utils/hf_transformers_utils.py`, `launcher/src/main.rs`
+(download_convert_model).
 """
 
 from __future__ import annotations
@@ -26,6 +28,11 @@ class ModelServer(msgspec.Struct, frozen=True):
         shards: options whose value, if it is above 1, makes the server start a process for each GPU, which exchange data.
         shards_by_default: whether it does so for all GPUs that it finds if none of these options is given.
         distributed: beginnings of options after which the GPUs are not those of one container, or are counted otherwise.
+        repositories: the last two parts of the names of its project's images, which contain no model.
+        models: options that name the model to load, a directory or a name on a hub.
+        model_variable: the environment variable that does so.
+        cache: where the image keeps downloaded models, if `HF_HOME` does not say it.
+        model_first: whether a first word that is no option does so too.
         answers_when_loaded: whether its HTTP health check succeeds only after the model is loaded.
     """
 
@@ -38,6 +45,11 @@ class ModelServer(msgspec.Struct, frozen=True):
     shards: tuple[tuple[str, ...], ...] = ()
     shards_by_default: bool = False
     distributed: tuple[str, ...] = ()
+    repositories: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    model_variable: str = ""
+    cache: str = ""
+    model_first: bool = False
     answers_when_loaded: bool = True
 
 
@@ -68,6 +80,9 @@ SERVERS: Final = (
             "-dpn",
             "-dpr",
         ),
+        repositories=("lmcache/vllm-openai", "rocm/vllm", "vllm/vllm-openai"),
+        models=("--model",),
+        model_first=True,
     ),
     ModelServer(
         "SGLang",
@@ -81,6 +96,8 @@ SERVERS: Final = (
         ),
         shards=(("--tp-size", "--tensor-parallel-size", "--tp"), ("--pp-size", "--pipeline-parallel-size", "--pp")),
         distributed=("--config", "--dist-init-addr", "--enable-dp-attention", "--nnodes", "--node-rank"),
+        repositories=("lmsysorg/sglang",),
+        models=("--model-path", "--model"),
     ),
     ModelServer("TensorRT-LLM", programs=(("trtllm-serve", ""),), shards=(("--tp-size",), ("--pp-size",))),
     ModelServer(
@@ -90,6 +107,10 @@ SERVERS: Final = (
         gpu_images=("text-generation-inference",),
         shards=(("--num-shard",),),
         shards_by_default=True,
+        repositories=("huggingface/text-generation-inference",),
+        models=("--model-id",),
+        model_variable="MODEL_ID",
+        cache="/data",
     ),
     ModelServer("Triton", programs=(("tritonserver", ""),), answers_when_loaded=False),
     ModelServer("llama.cpp", programs=(("llama-server", ""),)),

@@ -86,6 +86,12 @@ def image_of(container: Field) -> tuple[str, str]:
     return name, tag
 
 
+def repository_of(container: Field) -> str:
+    """Return the last two parts of the name of a container's image, such as `vllm/vllm-openai`."""
+    path, _, last = container["image"].text[-_LONGEST_IMAGE:].partition("@")[0].rpartition("/")
+    return f"{path.rpartition('/')[2]}/{last.partition(':')[0]}"
+
+
 def _of_image(container: Field, words: tuple[str, ...]) -> Running | None:
     image, _ = image_of(container)
     found = (server for server in SERVERS if image in server.images)

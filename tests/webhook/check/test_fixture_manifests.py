@@ -28,7 +28,10 @@ NOTHING: set[str] = set()
 # no class, so that nothing about training or inference is said of it.
 ALONE = {
     "daemonset-dcgm-exporter: DaemonSet dcgm-exporter": NOTHING,
-    "deployment-and-hpa-llm-inference: Deployment llm-inference": {"pods/missing-cost-labels"},
+    "deployment-and-hpa-llm-inference: Deployment llm-inference": {
+        "pods/missing-cost-labels",
+        "pods/repeated-download",
+    },
     "deployment-and-hpa-llm-inference: HorizontalPodAutoscaler llm-inference-hpa": NOTHING,
     "deployment-gpu-inference-server: Deployment gpu-inference-server": {"pods/missing-cost-labels"},
     "deployment-model-a-serving-without-selector: Deployment model-a-serving": {
