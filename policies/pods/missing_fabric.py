@@ -89,12 +89,10 @@ def check(job: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 def _may_have_another_network(each: Workers) -> bool:
     """Tell whether the Pods of a template have an interface that is not requested as EFA, or choose their network."""
-    pod, demand = each.ctx.subject, each.demand
-    claims = [claim["name"].text for claim in pod["spec", "resourceClaims"]]
-    return bool(
-        (claims and not demand.device_classes)
-        or len(claims) > len(demand.device_classes)
-        or any(_has_another_network(container, each) for container in pod["spec", "containers"])
+    pod = each.ctx.subject
+    claims = sum(1 for _ in pod["spec", "resourceClaims"])
+    return claims > len(each.demand.device_classes) or any(
+        _has_another_network(container, each) for container in pod["spec", "containers"]
     )
 
 
