@@ -260,8 +260,9 @@ def _reaches(ctx: AnyContext) -> Iterator[_Reach]:
     ]
     launched = _together(zones for _, zones in pools)
     if launched:
-        shown = f"NodePool {_listed(name for name, _ in pools)}"
-        verb = "launches" if len(pools) == 1 else "launch"
+        names = dict.fromkeys(name for name, _ in pools)
+        shown = f"NodePool{'s' if len(names) > 1 else ''} {_listed(names)}"
+        verb = "launch" if len(names) > 1 else "launches"
         yield _Reach(
             launched,
             f"{shown} {verb} nodes for it only",
