@@ -24,11 +24,16 @@ type answer struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-var catalogue Catalogue
+var (
+	catalogue Catalogue
+	machines  Types
+)
 
 var answers = map[string]func(json.RawMessage) (any, error){
 	"catalogue":    about(catalogue.learn),
 	"requirements": about(catalogue.meeting),
+	"types":        about(machines.learn),
+	"launching":    about(machines.launching),
 	"quantity":     quantity,
 	"yaml":         about(yamlAsJSON),
 	"stream":       about(stream),

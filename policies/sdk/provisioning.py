@@ -588,11 +588,9 @@ def _first_conflict(pool: _Pool, required: Requirements) -> str:
         elif _disjoint(present, requirement):
             later = later or key
             continue
-        possible = _VALUES.get(key)
-        if possible is not None:
-            both = present.intersect(requirement)
-            if both.operator == "In" and not both.values & possible:
-                later = later or key
+        # Every node has these labels, with one of the values.
+        if key in _VALUES and not any(map(present.intersect(requirement).allows, _VALUES[key])):
+            later = later or key
     return later
 
 
@@ -729,7 +727,7 @@ def _label_failure(pool: _Pool, key: str, required: Requirement) -> Failure:
     present = pool.own.get(key)
     wanted = _shown_values(required)
     possible = _VALUES.get(key)
-    if possible is not None and required.operator == "In" and not required.values & possible:
+    if possible is not None and not any(map(required.allows, possible)):
         values = ", ".join(sorted(possible))
         text = f"{key} {wanted} is required, and its values are {values}"
         return Failure("labels", text, key, f"select one of {values}", of_pod=True)

@@ -193,6 +193,12 @@ def test_it_can(wanted: Object, known: list[Object]) -> None:
             "select one of on-demand, reserved, spot", id="capacity type",
         ),
         pytest.param(
+            gpus(1, nodeSelector={"karpenter.sh/capacity-type": "SPOT"}),
+            [pool("s", needs("karpenter.sh/capacity-type", "spot"))],
+            "labels", "karpenter.sh/capacity-type SPOT is required, and its values are on-demand, reserved, spot",
+            "select one of on-demand, reserved, spot", id="capacity type that the pool allows in another spelling",
+        ),
+        pytest.param(
             gpus(8), [pool("l", needs(FAMILY, "g5"), limits={"nvidia.com/gpu": "4"})],
             "limits", "its limit leaves 4 nvidia.com/gpu, and every instance type that fits the Pod has more",
             "raise its limit of nvidia.com/gpu", id="limit",
