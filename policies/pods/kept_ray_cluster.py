@@ -117,7 +117,7 @@ def check_cluster(cluster: Field, ctx: AnyContext) -> Iterator[Violation | Skip]
         return
     yield Violation(
         autoscaling.path,
-        f"enableInTreeAutoscaling is {'false' if autoscaling else 'not set'}: {_shown(kept)} stay while no job runs",
+        f"enableInTreeAutoscaling is {'false' if autoscaling else 'not set'}: {_shown(kept)} {'stays' if kept.pods == 1 else 'stay'} while no job runs",
         hint="set enableInTreeAutoscaling: true and a minReplicas of 0 for GPU workers, or run each job as a RayJob "
         "with shutdownAfterJobFinishes: true",
     )
