@@ -78,14 +78,14 @@ def webhooks() -> _Object:
 
     def configuration(kind: str, phase: Phase, value: str, **common: str) -> _Object:
         rendered = [_entry(entry, value) for entry in entries(ruleset, phase)]
-        asked = probe.entry(phase, "")
-        del asked["namespaceSelector"]
+        probe_entry = probe.entry(phase, "")
+        del probe_entry["namespaceSelector"]
         return {
             "kind": f"{kind}WebhookConfiguration",
             "path": phase,
             "timeoutValue": f"{phase}TimeoutSeconds",
             "common": {**COMMON, **common},
-            "webhooks": [*rendered, asked],
+            "webhooks": [*rendered, probe_entry],
         }
 
     return {
@@ -144,8 +144,8 @@ def values_schema(schema: _Object) -> _Object:
     definitions = {f"{_DEFINITIONS}{name}": definition for name, definition in policy.pop("$defs").items()}
     for key in ("apiVersion", "kind"):
         del policy["properties"][key]
-    kept = {key: policy[key] for key in ("type", "properties", "additionalProperties") if key in policy}
-    definitions = {_DEFINITIONS: kept, **definitions}
+    policy_schema = {key: policy[key] for key in ("type", "properties", "additionalProperties") if key in policy}
+    definitions = {_DEFINITIONS: policy_schema, **definitions}
     definitions = json.loads(json.dumps(definitions).replace('"#/$defs/', f'"#/definitions/{_DEFINITIONS}'))
     properties = definitions[_DEFINITIONS]["properties"]
     definitions["PolicyTaint"]["properties"]["key"] = _PLATFORM_NAME

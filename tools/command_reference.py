@@ -75,8 +75,10 @@ def _value(action: argparse.Action) -> str:
     if action.nargs == 0:
         return ""
     plain = action.metavar if isinstance(action.metavar, str) else None
-    shown = plain or ("|".join(map(str, action.choices)) if action.choices else action.dest.upper())
-    return {"*": f"[{shown} ...]", "+": f"{shown} ...", "?": f"[{shown}]"}.get(str(action.nargs), shown)
+    placeholder = plain or ("|".join(map(str, action.choices)) if action.choices else action.dest.upper())
+    return {"*": f"[{placeholder} ...]", "+": f"{placeholder} ...", "?": f"[{placeholder}]"}.get(
+        str(action.nargs), placeholder
+    )
 
 
 def _help(action: argparse.Action, program: str) -> str:

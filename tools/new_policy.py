@@ -88,8 +88,8 @@ def scaffold(root: Path, policy_id: str, constant: str) -> list[str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     _list_in_catalogue(root / "catalog.py", policy_id)
-    shown = [path.relative_to(root.parent) for path in files]
-    return [*(f"wrote {path}" for path in shown), f"listed it in {root.name}/catalog.py"]
+    written = [path.relative_to(root.parent) for path in files]
+    return [*(f"wrote {path}" for path in written), f"listed it in {root.name}/catalog.py"]
 
 
 def _list_in_catalogue(path: Path, policy_id: str) -> None:

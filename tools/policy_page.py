@@ -29,10 +29,10 @@ def seen_happening(policy_id: str, harms: Iterable[SeenHarm]) -> Iterator[str]:
     if own:
         yield from (f"## {HEADING}", "")
         for harm in own:
-            yield from (*_told(harm), "")
+            yield from (*_paragraphs(harm), "")
 
 
-def _told(harm: SeenHarm) -> Iterator[str]:
+def _paragraphs(harm: SeenHarm) -> Iterator[str]:
     file, _, name = harm.test.partition("::")
     *first, last = harm.controllers
     controllers = f"{', '.join(first)} and {last}" if first else last

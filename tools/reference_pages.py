@@ -54,9 +54,9 @@ def schema_page(title: str, intro: str, schema: _Object) -> str:
     """Return the page, with a table for the document and one for each definition that it references."""
     parts = schema.get("$defs", {})
     root = parts[_named(schema)] if "$ref" in schema else schema
-    shown = _reached(root, parts)
+    reached = _reached(root, parts)
     text = f"<!-- Written by `make generate` from the JSON schema. -->\n\n# {title}\n\n{intro}\n\n## The document\n\n"
-    return text + _section(root) + "".join(f"\n## {name}\n\n{_section(part)}" for name, part in shown.items())
+    return text + _section(root) + "".join(f"\n## {name}\n\n{_section(part)}" for name, part in reached.items())
 
 
 def _reached(root: _Object, parts: _Object) -> _Object:
@@ -218,8 +218,8 @@ def chart_readme(text: str, values: str) -> str:
     Raises:
         ValueError: one of the comments is missing.
     """
-    head, begin, rest = text.partition(_README_BEGIN)
-    _, end, tail = rest.partition(_README_END)
+    head, begin, remainder = text.partition(_README_BEGIN)
+    _, end, tail = remainder.partition(_README_END)
     if not (begin and end):
         raise ValueError(f"README.md of the chart: the table of values needs {_README_BEGIN!r} and {_README_END!r}")
     rows = [row for value in chart_values(values) for row in (_value_row(value), *_value_rows(value))]

@@ -51,74 +51,76 @@ def candidates(parser: argparse.ArgumentParser, words: Sequence[str], values: Va
         values: the values of an argument, where they are known beside its choices; None where they are not.
     """
     *before, current = words
-    place = _place(parser, before)
-    if place.subparser is not None:
-        return candidates(place.subparser, words[place.used :], values)
-    if place.option is not None:
-        return _value_candidates(place.option, current, values)
+    position = _position(parser, before)
+    if position.subparser is not None:
+        return candidates(position.subparser, words[position.used :], values)
+    if position.option is not None:
+        return _value_candidates(position.option, current, values)
     name, equals, value = current.partition("=")
     option = _options(parser).get(name)
-    if place.options and equals and option is not None and option.nargs != 0:
-        found = _value_candidates(option, value, values)
-        return Candidates({f"{name}={word}": text for word, text in found.words.items()}, found.directive)
-    if place.options and current.startswith("-"):
-        return _flags(parser, place.seen).beginning(current)
-    if place.positional is not None:
-        return _value_candidates(place.positional, current, values)
+    if position.options and equals and option is not None and option.nargs != 0:
+        values_of_option = _value_candidates(option, value, values)
+        return Candidates(
+            {f"{name}={word}": text for word, text in values_of_option.words.items()}, values_of_option.directive
+        )
+    if position.options and current.startswith("-"):
+        return _flags(parser, position.used_options).beginning(current)
+    if position.positional is not None:
+        return _value_candidates(position.positional, current, values)
     return Candidates()
 
 
 @dataclass(slots=True)
-class _Place:
-    """Where the last word stands: behind an option that takes a value, as a positional argument, in a subcommand."""
+class _Position:
+    """The position of the last word: the value of an option, a positional argument, or in a subcommand."""
 
     positional: argparse.Action | None = None
     option: argparse.Action | None = None
     subparser: argparse.ArgumentParser | None = None
     options: bool = True
-    seen: set[str] = field(default_factory=set)
+    used_options: set[str] = field(default_factory=set)
     used: int = 0
 
 
-def _place(parser: argparse.ArgumentParser, before: Sequence[str]) -> _Place:
-    place = _Place()
+def _position(parser: argparse.ArgumentParser, before: Sequence[str]) -> _Position:
+    position = _Position()
     options = _options(parser)
     positionals = [action for action in parser._actions if not action.option_strings]  # noqa: SLF001 -- no public way
     for number, word in enumerate(before, 1):
         name, equals, _ = word.partition("=")
-        if place.option is not None:
-            place.option = None
-        elif place.options and word == "--":
-            place.options = False
-        elif place.options and name in options:
-            place.seen.add(options[name].dest)
-            place.option = options[name] if options[name].nargs != 0 and not equals else None
-        elif place.options and word.startswith("-") and word != "-":
+        if position.option is not None:
+            position.option = None
+        elif position.options and word == "--":
+            position.options = False
+        elif position.options and name in options:
+            position.used_options.add(options[name].dest)
+            position.option = options[name] if options[name].nargs != 0 and not equals else None
+        elif position.options and word.startswith("-") and word != "-":
             continue
         elif positionals:
             choices = positionals[0].choices
             if isinstance(positionals[0], argparse._SubParsersAction):  # noqa: SLF001 -- as above
-                place.subparser = choices.get(word) if isinstance(choices, dict) else None
-                place.used = number
-                return place
+                position.subparser = choices.get(word) if isinstance(choices, dict) else None
+                position.used = number
+                return position
             if positionals[0].nargs not in _SEVERAL:
                 positionals = positionals[1:]
-    place.positional = positionals[0] if positionals else None
-    return place
+    position.positional = positionals[0] if positionals else None
+    return position
 
 
 def _options(parser: argparse.ArgumentParser) -> Mapping[str, argparse.Action]:
     return parser._option_string_actions  # noqa: SLF001 -- argparse has no public way to its options
 
 
-def _flags(parser: argparse.ArgumentParser, seen: set[str]) -> Candidates:
-    found: dict[str, str] = {}
+def _flags(parser: argparse.ArgumentParser, used: set[str]) -> Candidates:
+    lines: dict[str, str] = {}
     for action in parser._actions:  # noqa: SLF001 -- as above
         again = isinstance(action, (argparse._AppendAction, argparse._CountAction))  # noqa: SLF001 -- as above
-        if action.help != argparse.SUPPRESS and (again or action.dest not in seen):
-            found |= dict.fromkeys(action.option_strings, _line(parser, action))
+        if action.help != argparse.SUPPRESS and (again or action.dest not in used):
+            lines |= dict.fromkeys(action.option_strings, _line(parser, action))
     # The long form says what it does; the short one is for those who know it.
-    return Candidates({word: found[word] for word in sorted(found, key=lambda word: (word[:2] != "--", word))})
+    return Candidates({word: lines[word] for word in sorted(lines, key=lambda word: (word[:2] != "--", word))})
 
 
 def _line(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
@@ -163,10 +165,10 @@ def run() -> int:
 
 def main(words: Sequence[str]) -> int:
     """Print what can stand in the place of the last word; return the exit code."""
-    found = complete(words or [""])
-    for word, text in found.words.items():
+    completed = complete(words or [""])
+    for word, text in completed.words.items():
         print(f"{word}\t{text}" if text else word)
-    print(f":{found.directive.value}")
+    print(f":{completed.directive.value}")
     return 0
 
 
@@ -175,7 +177,7 @@ def complete(words: Sequence[str]) -> Candidates:
     name, *others = words
     if not others:
         flags = _FIRST if name.startswith("-") else {}
-        return Candidates({**{command: found.help for command, found in COMMANDS.items()}, **flags}).beginning(name)
+        return Candidates({**{command: entry.help for command, entry in COMMANDS.items()}, **flags}).beginning(name)
     if name not in COMMANDS:
         return Candidates()
     module = import_module(f"gpugate.webhook.{COMMANDS[name].module}")

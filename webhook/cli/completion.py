@@ -54,10 +54,10 @@ def script(shell: str) -> str:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(
+    command = Parser(
         prog="gpugate completion",
         description="Print a script that completes commands, flags, formats and policy ids in a shell.",
         epilog=_EPILOG,
     )
-    made.add_argument("shell", choices=tuple(_FILES), help="shell, or kubectl for `kubectl gpugate`")
-    return made
+    command.add_argument("shell", choices=tuple(_FILES), help="shell, or kubectl for `kubectl gpugate`")
+    return command

@@ -33,13 +33,13 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(
+    command = Parser(
         prog="gpugate explain",
         description="Explain policies: why, examples, parameters.",
         epilog="examples:\n  gpugate explain nodepools/single-instance-type",
     )
-    made.add_argument("id", metavar="ID", nargs="+", help="id of a policy; `gpugate policies` lists them")
-    return made
+    command.add_argument("id", metavar="ID", nargs="+", help="id of a policy; `gpugate policies` lists them")
+    return command
 
 
 def _did_you_mean(near: list[str]) -> str:
@@ -47,7 +47,7 @@ def _did_you_mean(near: list[str]) -> str:
 
 
 def _page(policy: Policy) -> Iterator[str]:
-    does = [what for mutating, what in ((True, "mutates"), (False, "validates")) if _has(policy, mutating=mutating)]
+    does = [effect for mutating, effect in ((True, "mutates"), (False, "validates")) if _has(policy, mutating=mutating)]
     yield policy.id
     yield policy.title
     yield ""
@@ -74,13 +74,17 @@ _WIDTH: Final = 110
 
 
 def _parameters(params: type[Params]) -> Iterator[str]:
-    found = policy_text.parameters(params)
-    yield from ("", "Parameters") if found else ()
-    for each in found:
-        yield f"  {each.name} (default: {each.default})" if each.default else f"  {each.name} (required)"
+    parameters = policy_text.parameters(params)
+    yield from ("", "Parameters") if parameters else ()
+    for parameter in parameters:
+        yield (
+            f"  {parameter.name} (default: {parameter.default})"
+            if parameter.default
+            else f"  {parameter.name} (required)"
+        )
         yield from (
             f"      {line}"
-            for line in textwrap.wrap(each.meaning, _WIDTH, break_long_words=False, break_on_hyphens=False)
+            for line in textwrap.wrap(parameter.meaning, _WIDTH, break_long_words=False, break_on_hyphens=False)
         )
 
 
@@ -102,10 +106,11 @@ def _pair(files: Sequence[Path]) -> tuple[Path, ...]:
 
 def _without_fences(text: str) -> str:
     """Indent the code blocks of a Markdown text in place of their fences."""
-    prose, *rest = text.split("```")
+    prose, *sections = text.split("```")
     # Between fences, code and prose take turns; the first line of a code block is its language.
     parts = [
-        textwrap.indent(part.partition("\n")[2], "  ") if index % 2 == 0 else part for index, part in enumerate(rest)
+        textwrap.indent(part.partition("\n")[2], "  ") if index % 2 == 0 else part
+        for index, part in enumerate(sections)
     ]
     return re.sub(r"\n{3,}", "\n\n", "".join((prose, *parts)))
 

@@ -72,7 +72,7 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the help, with a usage that does not repeat the options."""
-        words = [_shown(action) for action in self._actions if not action.option_strings]
+        words = [_placeholder(action) for action in self._actions if not action.option_strings]
         self.usage = " ".join([self.prog.replace("%", "%%"), "[OPTION ...]", *words])
         return called(super().format_help(), COMMANDS)
 
@@ -116,13 +116,13 @@ class Parser(argparse.ArgumentParser):
         """
         if message.startswith(_REQUIRED):
             raise UsageError(f"missing argument {message.removeprefix(_REQUIRED)}\n{self._suggestion(())}")
-        found = _ARGUMENT.fullmatch(message)
-        if found is None:
+        match = _ARGUMENT.fullmatch(message)
+        if match is None:
             raise UsageError(message)
-        name, text = found[1], _INVALID.sub("invalid value ", found[2])
+        name, text = match[1], _INVALID.sub("invalid value ", match[2])
         action = self._option_string_actions.get(name.partition("/")[0])
         if action is not None and _NO_VALUE.match(text):
-            text = f"missing value {_shown(action)}"
+            text = f"missing value {_placeholder(action)}"
         raise UsageError(f"{name}: {text}")
 
     def _suggestion(self, near: Sequence[str]) -> str:
@@ -138,7 +138,7 @@ class Parser(argparse.ArgumentParser):
         raise argparse.ArgumentError(action, f"invalid value {str(value)!r}{meant}\nwrite {listed(choices)}")
 
 
-def _shown(action: argparse.Action) -> str:
+def _placeholder(action: argparse.Action) -> str:
     name = action.metavar if isinstance(action.metavar, str) else action.dest
     if action.metavar is None and action.choices is not None:
         name = "|".join(map(str, action.choices))
@@ -258,19 +258,19 @@ def outputs(values: Iterable[str], formats: Iterable[str]) -> dict[str, str]:
     Raises:
         UsageError: an unknown format, or two formats for one file.
     """
-    known, found = tuple(formats), dict[str, str]()
+    known, formats_by_file = tuple(formats), dict[str, str]()
     for value in values:
         name, _, file = value.partition("=")
         if name not in known:
             near = near_misses(name, known)
             meant = f"; did you mean {near[0]}?" if near else ""
             raise UsageError(f"-o {name}: unknown format{meant}\nwrite {listed(known)}, with =FILE to write a file")
-        if file in found:
+        if file in formats_by_file:
             raise UsageError(
-                f"-o {value}: {file or 'standard output'} already has format {found[file]}; add =FILE to one"
+                f"-o {value}: {file or 'standard output'} already has format {formats_by_file[file]}; add =FILE to one"
             )
-        found[file] = name
-    return found
+        formats_by_file[file] = name
+    return formats_by_file
 
 
 def write(file: str, text: str) -> None:
@@ -313,12 +313,16 @@ def checked_url(url: str) -> str:
     if not url:
         return url
     try:
-        found = urlsplit(url)
-        wrong = found.scheme != "https" or not found.hostname or found.port == 0
+        url_parts = urlsplit(url)
+        wrong = url_parts.scheme != "https" or not url_parts.hostname or url_parts.port == 0
     except ValueError:
         wrong = True
     else:
-        wrong = wrong or found.path not in {"", "/"} or bool(found.query or found.fragment or found.username)
+        wrong = (
+            wrong
+            or url_parts.path not in {"", "/"}
+            or bool(url_parts.query or url_parts.fragment or url_parts.username)
+        )
     if wrong:
         raise UsageError(f"--url {url}: write https://HOST:PORT, without a path: /mutate and /validate are added")
     return url

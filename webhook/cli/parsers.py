@@ -24,11 +24,11 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
 
 def help_lines() -> dict[str, str]:
     """Return one line on every command and subcommand, by the same words as `parsers`, and on each that has subcommands."""
-    found: dict[str, str] = {}
+    lines: dict[str, str] = {}
     for name, command in COMMANDS.items():
-        found[name] = command.help
-        found |= {" ".join(words): text for words, text in _subcommand_lines(name)}
-    return found
+        lines[name] = command.help
+        lines |= {" ".join(words): text for words, text in _subcommand_lines(name)}
+    return lines
 
 
 def _of_command(name: str) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:

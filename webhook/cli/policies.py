@@ -31,13 +31,15 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(
+    command = Parser(
         prog="gpugate policies",
         description="List all policies with their shipped modes.",
         epilog="examples:\n  gpugate policies\n  gpugate policies -o json",
     )
-    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)")
-    return made
+    command.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)"
+    )
+    return command
 
 
 def _rows(*, header: bool) -> list[str]:

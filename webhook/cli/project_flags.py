@@ -54,11 +54,13 @@ class Project(Struct, frozen=True):
         try:
             yield
         except UsageError as error:
-            for each in self.settings.values():
-                names = [f"{name} " for name in (each.setting.flag, each.setting.alias) if name]
-                found = next((name for name in names if str(error).startswith(name)), None)
-                if found and each.source in {Source.ENVIRONMENT, Source.FILE}:
-                    raise UsageError(f"{each.place}: {each.setting.key}: {str(error).removeprefix(found)}") from None
+            for settled_setting in self.settings.values():
+                names = [f"{name} " for name in (settled_setting.setting.flag, settled_setting.setting.alias) if name]
+                prefix = next((name for name in names if str(error).startswith(name)), None)
+                if prefix and settled_setting.source in {Source.ENVIRONMENT, Source.FILE}:
+                    raise UsageError(
+                        f"{settled_setting.place}: {settled_setting.setting.key}: {str(error).removeprefix(prefix)}"
+                    ) from None
             raise
 
 
@@ -106,7 +108,7 @@ def parse(
     defaults = {dest: parser.get_default(dest) for dest in dests}
     parser.set_defaults(**dict.fromkeys(dests))
     args = parser.parse_args(arguments)
-    flags = {setting.key: given for setting in rows if (given := _given(args, setting)) is not None}
+    flags = {setting.key: value for setting in rows if (value := _flag_value(args, setting)) is not None}
     project = settled(args, flags)
     for setting in rows:
         for dest in setting.dests:
@@ -126,25 +128,25 @@ def settled(args: argparse.Namespace, flags: Mapping[str, object]) -> Project:
         from gpugate.webhook.project.base import base_of  # noqa: PLC0415 -- starts programs
 
         base = base_of(args.base, os.environ, directory)
-    found = None
+    project_file = None
     if args.config is not None:
-        found = Found(args.config)
+        project_file = Found(args.config)
     elif not args.no_config:
-        found = _found(base, directory)
+        project_file = _find_file(base, directory)
     file = None
-    if found is not None:
+    if project_file is not None:
         from gpugate.webhook.project.read import MOST_BYTES, read_project  # noqa: PLC0415 -- costs start-up time
 
         data = None
         if base is not None:
             from gpugate.webhook.project.base import read_from  # noqa: PLC0415 -- as above
 
-            data = read_from(base, directory / found.file, MOST_BYTES)
-        file = read_project(found.file, directory, found.remarks, data)
+            data = read_from(base, directory / project_file.file, MOST_BYTES)
+        file = read_project(project_file.file, directory, project_file.remarks, data)
     return Project(settle(flags, os.environ, file, directory), file, base)
 
 
-def _found(base: Revision | None, directory: Path) -> Found | None:
+def _find_file(base: Revision | None, directory: Path) -> Found | None:
     if base is None:
         return find(directory, os.environ)
     from gpugate.webhook.project.base import find_in  # noqa: PLC0415 -- starts programs
@@ -152,13 +154,13 @@ def _found(base: Revision | None, directory: Path) -> Found | None:
     return find_in(base, directory, os.environ)
 
 
-def _given(args: argparse.Namespace, setting: Setting) -> object:
+def _flag_value(args: argparse.Namespace, setting: Setting) -> object:
     """Return what flags say of a setting, None where they say nothing."""
     values = [value for dest in setting.dests if (value := getattr(args, dest)) not in (None, [])]
     if not values:
         return None
     if isinstance(values[0], list):
-        return tuple(str(each) for value in values for each in value)
+        return tuple(str(entry) for value in values for entry in value)
     return str(values[0]) if isinstance(values[0], Path) else values[0]
 
 
@@ -171,7 +173,9 @@ def _argument(setting: Setting, value: Any) -> object:  # Any: of the type of it
     if setting.sort is Sort.CHARTS:
         return tuple(_values(chart) for chart in value)
     if setting.sort is Sort.OBJECTS:
-        return tuple(ObjectsInValues(each.files, each.path, each.api_version, each.kind, each.spec) for each in value)
+        return tuple(
+            ObjectsInValues(entry.files, entry.path, entry.api_version, entry.kind, entry.spec) for entry in value
+        )
     if setting.sort is Sort.TEMPLATES:
         return tuple(_declared(value))
     return list(value) if isinstance(value, tuple) else value
@@ -190,7 +194,7 @@ def _values(chart: Chart) -> ChartValues:
 
     return ChartValues(
         path=chart.path,
-        values=tuple((each,) if isinstance(each, str) else each for each in chart.values) or ((),),
+        values=tuple((entry,) if isinstance(entry, str) else entry for entry in chart.values) or ((),),
         set=chart.set,
         release=chart.release,
         namespace=chart.namespace,

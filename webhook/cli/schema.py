@@ -36,12 +36,12 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(
+    command = Parser(
         prog="gpugate schema",
         description="List the schemas that `gpugate check` uses, and add schemas of other kinds.",
         epilog="examples:\n  gpugate schema list\n  gpugate schema add crds/",
     )
-    commands = made.add_subparsers(dest="command", required=True, metavar="list|add")
+    commands = command.add_subparsers(dest="command", required=True, metavar="list|add")
     listed = commands.add_parser(
         "list",
         help="list all kinds with a schema",
@@ -58,15 +58,15 @@ def parser() -> argparse.ArgumentParser:
         epilog="examples:\n  gpugate schema add crds/\n  kubectl get crd nodepools.karpenter.sh -o yaml | gpugate schema add -",
     )
     added.add_argument("path", nargs="+", metavar="PATH", help="file, directory or pattern; - for standard input")
-    for each in (listed, added):
-        each.add_argument(
+    for subcommand in (listed, added):
+        subcommand.add_argument(
             "--schemas",
             type=Path,
             metavar="DIR",
             default=tables.FOLDER,
             help=f"folder of additional schemas (default: {tables.FOLDER})",
         )
-    return made
+    return command
 
 
 def _list(folder: Path, output: str) -> int:
@@ -128,16 +128,16 @@ def _add(paths: Sequence[str], folder: Path) -> int:
     from gpugate.webhook.schemas.compile import is_definition  # noqa: PLC0415 -- brings the translator along
 
     failed, places_of = False, dict[tuple[str, str], str]()
-    for found in _documents(paths):
+    for part in _documents(paths):
         try:
-            if isinstance(found, Problem):
-                raise UsageError(f"{found.message}: {found.remedy}")
-            if is_definition(found.value):
-                _take(found, folder, places_of)
+            if isinstance(part, Problem):
+                raise UsageError(f"{part.message}: {part.remedy}")
+            if is_definition(part.value):
+                _take(part, folder, places_of)
         except GpugateError as error:
             failed = True
-            line = found.line if isinstance(found, Problem) else found.first_line
-            print(f"error: {found.source}:{line}: {error}", file=sys.stderr)
+            line = part.line if isinstance(part, Problem) else part.first_line
+            print(f"error: {part.source}:{line}: {error}", file=sys.stderr)
     if failed:
         return _INCOMPLETE
     if not places_of:
@@ -172,10 +172,10 @@ def _print_added(added: Added, file: str) -> None:
 
 def _documents(paths: Sequence[str]) -> Iterator[Document | Problem]:
     """Yield the documents of files, and a problem for each unreadable part."""
-    for found in expand(paths):
-        data = found.read() if isinstance(found, Input) else found
+    for file in expand(paths):
+        data = file.read() if isinstance(file, Input) else file
         if isinstance(data, Problem):
             yield data
-        elif isinstance(found, Input) and isinstance(data, bytes):
-            parts = read_bytes(found.label, data)
+        elif isinstance(file, Input) and isinstance(data, bytes):
+            parts = read_bytes(file.label, data)
             yield from (part for part in parts if not (isinstance(part, Problem) and part.warning))

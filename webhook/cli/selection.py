@@ -30,12 +30,12 @@ def selected(known: Sequence[str], select: Sequence[str], ignore: Sequence[str])
 
 
 def _named(known: Sequence[str], values: Sequence[str], flag: str) -> frozenset[str]:
-    found: set[str] = set()
+    selected_ids: set[str] = set()
     for name in (part.strip() for value in values for part in value.split(",")):
         fitting = {policy for policy in known if formats.matches(name, policy)}
         if not fitting:
             near = near_misses(name, known)
             meant = f"did you mean {near[0]}?" if near else "`gpugate policies` lists them"
             raise UsageError(f"{flag} {name}: unknown policy; {meant}")
-        found |= fitting
-    return frozenset(found)
+        selected_ids |= fitting
+    return frozenset(selected_ids)

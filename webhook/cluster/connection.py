@@ -99,15 +99,15 @@ class Stream:
         Raises:
             UnreachableError: the connection failed, timed out, or ended within a line.
         """
-        rest = b""
+        remainder = b""
         while True:
             with convert_transport_errors(self._host):
                 chunk = self._response.read1(_CHUNK)
             if not chunk:
                 break
-            *complete, rest = (rest + chunk).split(b"\n")
+            *complete, remainder = (remainder + chunk).split(b"\n")
             yield from (line for line in complete if line)
-        if rest:
+        if remainder:
             raise UnreachableError(f"{self._host}: the watch ended within an event")
 
     def shutdown(self) -> None:

@@ -40,7 +40,7 @@ class _Line(NamedTuple):
     origin: str = ""
 
 
-def shown(project: Project, ruleset: Ruleset, policy_file: Path | None) -> str:
+def settings_text(project: Project, ruleset: Ruleset, policy_file: Path | None) -> str:
     """Return two documents: the settings of the project, and the policy configuration."""
     remarks = [f"# {remark}\n" for remark in project.remarks]
     file = f"# Project file: {project.file.file if project.file else 'none'}\n"
@@ -133,7 +133,7 @@ def main(arguments: Sequence[str]) -> int:
     flags = parser()
     args, further = flags.parse_known_args(arguments)
     if args.command == "show":
-        print(_shown(args, further), end="")
+        print(_settings_of_check(args, further), end="")
     elif further:
         flags.refuse(further)
     elif args.command == "init":
@@ -143,19 +143,19 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _shown(args: argparse.Namespace, further: Sequence[str]) -> str:
+def _settings_of_check(args: argparse.Namespace, further: Sequence[str]) -> str:
     of_check = check_flags.parser()
     of_check.prog = "gpugate config show"
     named = [("--policy-file", args.policy_file), ("--config", args.config)]
-    given = [part for flag, file in named if file for part in (flag, str(file))]
-    given += ["--no-config"] if args.no_config else []
-    filled, project = project_flags.parse(of_check, "check", [*given, *further])
+    named_flags = [part for flag, file in named if file for part in (flag, str(file))]
+    named_flags += ["--no-config"] if args.no_config else []
+    filled, project = project_flags.parse(of_check, "check", [*named_flags, *further])
     if project.base is not None:
         raise UsageError(
             "--trust base: config show reads the working directory; check out the base to see its settings"
         )
     ruleset = options.ruleset(filled.policy_file)
-    return shown(project, ruleset, filled.policy_file) if args.origin else yaml_text.block(effective(ruleset))
+    return settings_text(project, ruleset, filled.policy_file) if args.origin else yaml_text.block(effective(ruleset))
 
 
 def _init() -> None:

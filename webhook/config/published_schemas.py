@@ -25,10 +25,10 @@ _MODES: Final = ["off", "audit", "warn", "enforce"]
 
 def config_schema() -> _Object:
     """Return the schema (draft 2020-12), with the parameters of each policy."""
-    given = {policy.id: policy.params for policy in CATALOG if msgspec.structs.fields(policy.params)}
-    types = (PolicyConfig, *given.values())
+    params_by_policy = {policy.id: policy.params for policy in CATALOG if msgspec.structs.fields(policy.params)}
+    types = (PolicyConfig, *params_by_policy.values())
     (_, *references), definitions = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
-    params = dict(zip(given, references, strict=True))
+    params = dict(zip(params_by_policy, references, strict=True))
     root = definitions.pop(PolicyConfig.__name__)
     for section in (root, *definitions.values()):
         if "mode" in section.get("properties", {}):
@@ -73,16 +73,16 @@ def case_schema() -> _Object:
     root = definitions.pop(CaseFileFormat.__name__)
     expect = definitions[Expect.__name__]["properties"]
     for name in _LISTS:
-        expect[name] = {**_told(expect[name]), "type": "array", "items": _POLICY}
+        expect[name] = {**_description_of(expect[name]), "type": "array", "items": _POLICY}
     for name in ("at", "message"):
         expect[name]["propertyNames"] = _POLICY
     for section, name in ((Asked, "old"), (Expect, "fixed"), (Merged, "base"), (Definition, "object")):
         properties = definitions[section.__name__]["properties"]
-        properties[name] = {**_told(properties[name]), **_GIVEN}
+        properties[name] = {**_description_of(properties[name]), **_GIVEN}
     for holder in (Setting, Definition):
         properties = definitions[holder.__name__]["properties"]
         properties["context"]["items"] = _GIVEN
-        properties["config"] = {**_told(properties["config"]), "$ref": "#/$defs/Config"}
+        properties["config"] = {**_description_of(properties["config"]), "$ref": "#/$defs/Config"}
     test = definitions[Definition.__name__]
     # A test with parameters may contain `{NAME}` anywhere; it is checked after the values are inserted.
     free = {"properties": {"name": {"type": "string"}, "parametrize": test["properties"]["parametrize"]}}
@@ -98,11 +98,11 @@ def case_schema() -> _Object:
         "$schema": configuration["$schema"],
         **root,
         "title": "gpugate tests",
-        "$defs": {**definitions, "Policy": _policies(), "Given": _given(), "Config": _config(configuration)},
+        "$defs": {**definitions, "Policy": _policies(), "Given": _given_object(), "Config": _config(configuration)},
     }
 
 
-def _told(property_: _Object) -> _Object:
+def _description_of(property_: _Object) -> _Object:
     return {"description": property_["description"]}
 
 
@@ -110,7 +110,7 @@ def _policies() -> _Object:
     return {"description": "the id of a policy", "enum": [policy.id for policy in CATALOG]}
 
 
-def _given() -> _Object:
+def _given_object() -> _Object:
     return {
         "description": "an object, or the path of its file relative to the case file",
         "anyOf": [
@@ -146,12 +146,12 @@ def project_schema() -> _Object:
 def _described(text: str, schema: _Object) -> _Object:
     """Return the schema of a key, without null, which only represents an absent key."""
     either = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
-    kept = {key: value for key, value in schema.items() if key not in {"anyOf", "default"}}
+    described = {key: value for key, value in schema.items() if key not in {"anyOf", "default"}}
     if len(either) == 1:
-        kept |= either[0]
-    elif "enum" in kept:
-        kept["enum"] = [value for value in kept["enum"] if value is not None]
-    return {**kept, "description": f"{text[:1].upper()}{text[1:]}."}
+        described |= either[0]
+    elif "enum" in described:
+        described["enum"] = [value for value in described["enum"] if value is not None]
+    return {**described, "description": f"{text[:1].upper()}{text[1:]}."}
 
 
 def published_schemas() -> Mapping[str, str]:

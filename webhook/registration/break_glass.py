@@ -22,7 +22,7 @@ _Object: TypeAlias = dict[str, Any]  # Any: the JSON edge
 
 CONDITION: Final = {"name": "disabled-by-gpugate", "expression": "false"}
 _PROBES: Final = frozenset({entry_name("mutate"), entry_name("validate")})
-_BY, _AT, _REASON = (f"gpugate.dev/disabled-{what}" for what in ("by", "at", "reason"))
+_BY, _AT, _REASON = (f"gpugate.dev/disabled-{detail}" for detail in ("by", "at", "reason"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ def enabled(configuration: Mapping[str, Any]) -> _Object:
                 del entry["matchConditions"]
     metadata = changed["metadata"]
     annotations = metadata.get("annotations") or {}
-    kept = {key: text for key, text in annotations.items() if key not in {_BY, _AT, _REASON}}
-    if kept:
-        metadata["annotations"] = kept
+    others = {key: text for key, text in annotations.items() if key not in {_BY, _AT, _REASON}}
+    if others:
+        metadata["annotations"] = others
     elif annotations:
         del metadata["annotations"]
     return changed

@@ -98,8 +98,8 @@ def parser() -> argparse.ArgumentParser:
     add("--service", metavar="NAME", default="gpugate", help="Service of the webhook (default: gpugate)")
     add("--service-account", metavar="NAME", default="gpugate", help="ServiceAccount of the webhook (default: gpugate)")
     waiting = "set failurePolicy: Fail for requests of this group that can be {}; repeatable: " + ", ".join(_GROUPS)
-    for flag, what in (("--fail", "denied"), ("--fail-mutating", "mutated")):
-        add(flag, action="append", choices=_GROUPS, default=[], metavar="GROUP", help=waiting.format(what))
+    for flag, effect in (("--fail", "denied"), ("--fail-mutating", "mutated")):
+        add(flag, action="append", choices=_GROUPS, default=[], metavar="GROUP", help=waiting.format(effect))
     add(
         "--karpenter-user",
         action="append",

@@ -104,9 +104,9 @@ def bundle_drift(configurations: Iterable[Object], bundle: bytes, now: dt.dateti
             if actual:
                 places.setdefault(frozenset(actual), location)
     if not wanted and len(places) > 1:
-        _, *rest = places.values()
+        _, *others = places.values()
         text = f"trusts other CAs than {next(iter(places.values()))}"
-        yield from (Drift(Reason.BUNDLES_DIFFER, location, text, _PUBLISH) for location in rest)
+        yield from (Drift(Reason.BUNDLES_DIFFER, location, text, _PUBLISH) for location in others)
 
 
 def decoded(entry: Object) -> bytes:
@@ -182,12 +182,12 @@ def too_much(location: str, live: Iterable[Sent], evaluated: Sequence[Sent], mat
     ):
         several = list(group)
         operations = " and ".join(sorted({sent_rule.operation for sent_rule in several}))
-        what = f"{'every operation' if operations == '*' else operations} of {_read(name)}"
+        requests = f"{'every operation' if operations == '*' else operations} of {_read(name)}"
         if any(_needed(sent_rule) for sent_rule in several):
-            text = f"{what} is sent to the webhook, and a cluster needs these requests to recover while the webhook is unavailable"
+            text = f"{requests} is sent to the webhook, and a cluster needs these requests to recover while the webhook is unavailable"
             yield Drift(Reason.TOO_WIDE, location, text, APPLY_AGAIN)
         else:
-            yield Drift(Reason.NOT_EVALUATED, location, f"{what} is sent, but no policy evaluates it", APPLY_AGAIN)
+            yield Drift(Reason.NOT_EVALUATED, location, f"{requests} is sent, but no policy evaluates it", APPLY_AGAIN)
 
 
 def _within(live: Sent, evaluated: Sent, match_policy: str) -> bool:

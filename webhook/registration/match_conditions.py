@@ -288,8 +288,8 @@ def _interesting(concern: Concern, platform: Platform) -> Iterator[dict[str, Any
     # All conditions have to hold, and each has a limit of cost of its own: what is excluded is a condition by itself.
     wanted, excluded = concern, None
     if isinstance(concern, AllOf) and isinstance(concern.parts[-1], Not):
-        *rest, excluded = concern.parts
-        wanted = rest[0] if len(rest) == 1 else AllOf(tuple(rest))
+        *parts, excluded = concern.parts
+        wanted = parts[0] if len(parts) == 1 else AllOf(tuple(parts))
     if wanted != EVERY_OBJECT:
         yield {"name": "concerns-a-policy", "expression": alternatives(wanted, platform)}
     if excluded is not None:
