@@ -12,7 +12,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("certs", "webhook/audit", "webhook/check", "webhook/operate", "webhook/schemas", "webhook/testing")
+PACKAGES = (
+    "certs",
+    "tools",
+    "webhook/audit",
+    "webhook/check",
+    "webhook/cli",
+    "webhook/cluster",
+    "webhook/config",
+    "webhook/operate",
+    "webhook/schemas",
+    "webhook/testing",
+)
 # A name that tells nothing of its value -> examples of a name that does.
 PLAIN = {
     "asked": "request, requested, options",
