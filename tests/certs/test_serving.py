@@ -53,6 +53,14 @@ def test_sessions_are_not_resumed(authorities: bytes) -> None:
     assert (first.session.has_ticket, second.session_reused) == (False, False)
 
 
+def test_tls_1_2_has_no_tickets() -> None:
+    client = trusting(AUTHORITY.certificate)
+    client.maximum_version = ssl.TLSVersion.TLSv1_2
+    server = server_context(PAIR)
+    assert not shaken(server, client, "localhost")[1].session.has_ticket
+    assert server.options & ssl.OP_NO_COMPRESSION, "the defaults of Python remain"
+
+
 @pytest.mark.parametrize(
     ("authorities", "accepted"),
     [
