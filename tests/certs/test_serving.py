@@ -53,6 +53,12 @@ def test_sessions_are_not_resumed(authorities: bytes) -> None:
     assert (first.session.has_ticket, second.session_reused) == (False, False)
 
 
+def test_http_1_1_is_the_only_protocol() -> None:
+    client = trusting(AUTHORITY.certificate)
+    client.set_alpn_protocols(["h2", "http/1.1"])
+    assert shaken(server_context(PAIR), client, "localhost")[1].selected_alpn_protocol() == "http/1.1"
+
+
 def test_tls_1_2_has_no_tickets() -> None:
     client = trusting(AUTHORITY.certificate)
     client.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -163,6 +169,9 @@ def test_the_self_test_uses_the_given_time() -> None:
     ("pair", "bundle", "name", "now", "message"),
     [
         pytest.param(PAIR, b"", "localhost", NOW, "the bundle contains no certificate", id="empty-bundle"),
+        pytest.param(
+            KeyPair(b"", PAIR.key), AUTHORITY.certificate, "localhost", NOW, "^certificate: empty", id="no-certificate"
+        ),
         pytest.param(PAIR, OF_CLIENTS.certificate, "localhost", NOW, "a client .* rejects", id="another-authority"),
         pytest.param(PAIR, AUTHORITY.certificate, "other.svc", NOW, "a client .* rejects", id="another-name"),
         pytest.param(PAIR, AUTHORITY.certificate, "localhost", NOW + 2 * DAY, "a client .* rejects", id="expired"),
