@@ -244,7 +244,8 @@ def _path(failure: Failure, pod: Field) -> Path:
     if failure.term in {"labels", "types"}:
         expressions = (entry for term in pod[REQUIRED] for entry in term["matchExpressions"])
         return next((entry["key"].path for entry in expressions if entry["key"].text == failure.key), spec.path)
-    for container in (*spec["containers"], *spec["initContainers"]):
+    containers: tuple[Field, ...] = (*spec["containers"], *spec["initContainers"])
+    for container in containers:
         for block in ("limits", "requests"):
             if failure.key and failure.key in container["resources", block].mapping:
                 return container["resources", block, failure.key].path
