@@ -18,9 +18,8 @@ A ScaledObject may have at most `max_replicas` replicas. The same maximum applie
 or a HorizontalPodAutoscaler may reach at most `max_gpus` GPUs. A MIG slice or a Neuron core counts as its part of a
 device.
 
-The object is denied if the workload requests GPUs. If gpugate does not find the workload of a ScaledObject, it gets a
-warning if a query reads metrics of model servers or GPUs, or if all workloads of the namespace are known. Nothing is
-reported if the workload requests no GPU.
+The object is denied if the workload requests GPUs. A ScaledObject gets a warning if gpugate does not find its
+workload. Nothing is reported if the workload requests no GPU.
 
 gpugate can add defaults to new ScaledObjects of GPU workloads: `default_max` adds a missing maximum,
 `default_fallback` a missing fallback, and `default_stabilization` slower scaling down.
@@ -39,7 +38,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 
 from gpugate.policies.scaling import _scaled_objects
-from gpugate.policies.scaling._scaled_objects import paused_at, target_doubt
+from gpugate.policies.scaling._scaled_objects import paused_at
 from gpugate.policies.sdk.findings import Patch, Skip, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, GpuDemand
 from gpugate.policies.sdk.objects import HORIZONTAL_POD_AUTOSCALER, SCALED_JOB, SCALED_OBJECT
@@ -102,7 +101,7 @@ def bound(scaled_object: Field, ctx: Context[Params]) -> Iterator[Patch]:
 
 
 @validates(SCALED_OBJECT, params=Params, needs=TARGET_NEEDS)
-def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Compare the maximum and the paused number of replicas with the bound."""
     maximum, bound = scaled_object["spec", "maxReplicaCount"], ctx.params.max_replicas
     replicas = _KEDA_MAXIMUM if not maximum else maximum.integer or 0
@@ -113,10 +112,6 @@ def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[
     demand = _demand(scaled_object, ctx)
     at_most = most_for(demand)
     if not at_most:
-        return
-    doubt = target_doubt(scaled_object, ctx)
-    if doubt:
-        yield doubt
         return
     unknown = f"; {_unknown_target(scaled_object)}" if demand is None else ""
     if not is_within:
