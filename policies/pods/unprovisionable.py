@@ -242,11 +242,11 @@ def _path(failure: Failure, pod: Field) -> Path:
     if failure.key in spec["nodeSelector"].mapping:
         return spec["nodeSelector", failure.key].path
     if failure.term in {"labels", "types"}:
-        expressions = (entry for term in pod[REQUIRED] for entry in term["matchExpressions"])
-        return next((entry["key"].path for entry in expressions if entry["key"].text == failure.key), spec.path)
-    containers: tuple[Field, ...] = (*spec["containers"], *spec["initContainers"])
-    for container in containers:
+        keys = [entry["key"] for term in pod[REQUIRED] for entry in term["matchExpressions"]]
+        return next((key for key in keys if key.text == failure.key), spec).path
+    for container in (*spec["containers"], *spec["initContainers"]):
         for block in ("limits", "requests"):
-            if failure.key and failure.key in container["resources", block].mapping:
-                return container["resources", block, failure.key].path
+            amounts: Field = container["resources", block]
+            if failure.key and failure.key in amounts.mapping:
+                return amounts[failure.key].path
     return spec["containers"].path
