@@ -74,7 +74,7 @@ class Answer(Struct, frozen=True):
     @property
     def possible(self) -> bool:
         """Whether any pool can launch a node for it, or may."""
-        return any(each.failure is None for each in self.pools)
+        return any(result.failure is None for result in self.pools)
 
 
 class _UnreadableError(Exception):
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(
+    parser = Parser(
         prog="gpugate why",
         description="Show for each NodePool whether Karpenter can launch a node for a Pod, and otherwise the first term "
         "that fails. Existing nodes are not compared. Changes nothing.",
@@ -114,9 +114,9 @@ def parser() -> argparse.ArgumentParser:
         "Exit codes: 0 a NodePool can launch a node for each Pod, or may; 1 none can for\n"
         "one of them; 2 wrong usage; 3 no Pods or no NodePools; 4 an input could not be\nread.",
     )
-    made.add_argument("pod", metavar="POD", help="file with Pods or workloads, or pod/NAME; - for standard input")
-    options.add_cluster(made, os.environ)
-    add = made.add_argument
+    parser.add_argument("pod", metavar="POD", help="file with Pods or workloads, or pod/NAME; - for standard input")
+    options.add_cluster(parser, os.environ)
+    add = parser.add_argument
     add(
         "--from",
         dest="dump",
@@ -128,7 +128,7 @@ def parser() -> argparse.ArgumentParser:
     add("-n", "--namespace", default="default", help="namespace of pod/NAME (default: default)")
     add("--dra", action="store_true", help="Karpenter runs with --ignore-dra-requests=false")
     add("-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)")
-    return made
+    return parser
 
 
 def _read(args: argparse.Namespace) -> tuple[list[Pod], RunFacts]:
@@ -193,14 +193,16 @@ def _objects(source: Source, kind: Kind) -> Iterator[Request]:
 def _named(source: Source, namespace: str, name: str) -> Request:
     try:
         if isinstance(source, DumpSource):
-            found = next((stored for stored in source.read(POD) if _is_named(stored.object, namespace, name)), None)
+            stored_pod = next(
+                (stored for stored in source.read(POD) if _is_named(stored.object, namespace, name)), None
+            )
         else:
-            found = source.fetch(POD, namespace, name)
+            stored_pod = source.fetch(POD, namespace, name)
     except NotReadError as error:
         raise _UnreadableError(str(error)) from None
-    if found is None:
+    if stored_pod is None:
         raise _UnreadableError(f"Pod {namespace}/{name} does not exist: set its namespace with -n")
-    return Request(found.kind, Operation.CREATE, found.object, namespace=namespace)
+    return Request(stored_pod.kind, Operation.CREATE, stored_pod.object, namespace=namespace)
 
 
 def _is_named(obj: Mapping[str, Any], namespace: str, name: str) -> bool:
@@ -211,15 +213,15 @@ def _is_named(obj: Mapping[str, Any], namespace: str, name: str) -> bool:
 def _pods(request: Request) -> Iterator[Pod]:
     root = Field(request.object)
     name = request.name or root["metadata", "generateName"].text
-    shown = f"{request.kind.kind} {request.namespace}/{name}" if request.namespace else f"{request.kind.kind} {name}"
+    title = f"{request.kind.kind} {request.namespace}/{name}" if request.namespace else f"{request.kind.kind} {name}"
     if POD.covers(request.kind):
-        yield Pod(shown, root, request)
+        yield Pod(title, root, request)
         return
     wrapper = Wrapper(request.kind, root)
     templates = list(wrapper.templates)
     for template in templates if request.kind.kind != "DaemonSet" else ():
         within = f", {'.'.join(map(str, template.path))}" if len(templates) > 1 else ""
-        yield Pod(shown + within, template, request, wrapper)
+        yield Pod(title + within, template, request, wrapper)
 
 
 def _answer(pod: Pod, facts: RunFacts, *, ignores_claims: bool) -> Answer:
@@ -235,13 +237,15 @@ def _volumes(pod: Pod, ctx: AnyContext) -> tuple[Requirements, ...]:
     A claim that is bound has the terms of its volume, another one the topologies of its class. A local volume's host does
     not count: another node has a volume of its own (Karpenter v1.14.1 `volumetopology.go`).
     """
-    found: list[dict[str, Requirement]] = [{}]
+    alternatives: list[dict[str, Requirement]] = [{}]
     for volume in pod.field["spec", "volumes"]:
         name = volume["persistentVolumeClaim", "claimName"].text
         terms = list(_topologies(name, pod.request.namespace, ctx)) if name else []
-        if terms and len(found) * len(terms) <= _MOST_VOLUMES:
-            found = [combine((*one.items(), *term.items())) for one in found for term in terms]
-    return tuple(found) if found != [{}] else ()
+        if terms and len(alternatives) * len(terms) <= _MOST_VOLUMES:
+            alternatives = [
+                combine((*alternative.items(), *term.items())) for alternative in alternatives for term in terms
+            ]
+    return tuple(alternatives) if alternatives != [{}] else ()
 
 
 def _topologies(claim_name: str, namespace: str, ctx: AnyContext) -> Iterator[Requirements]:
@@ -251,8 +255,8 @@ def _topologies(claim_name: str, namespace: str, ctx: AnyContext) -> Iterator[Re
         is_local = bool(volume["local"] or volume["hostPath"])
         for term in volume["nodeAffinity", "required", "nodeSelectorTerms"]:
             read = (read_requirement(entry) for entry in term["matchExpressions"])
-            kept = (each for each in read if each and not (is_local and each[0] == "kubernetes.io/hostname"))
-            yield combine((_ZONES.get(key, key), requirement) for key, requirement in kept)
+            movable = (pair for pair in read if pair and not (is_local and pair[0] == "kubernetes.io/hostname"))
+            yield combine((_ZONES.get(key, key), requirement) for key, requirement in movable)
     else:
         for topology in _find(_CLASS, claim["spec", "storageClassName"].text, ctx)["allowedTopologies"]:
             yield combine(
@@ -280,14 +284,14 @@ def _described(answer: Answer) -> dict[str, Any]:
         "requests": {name: quantity_text(name, amount) for name, amount in sorted(answer.wanted.requests.items())},
         "pools": [
             {
-                "name": each.pool,
-                "launchable": _word(each),
-                "instance_types": each.types,
-                "term": each.failure.term if each.failure else "",
-                "reason": each.failure.text if each.failure else each.doubt,
-                "change": each.failure.change if each.failure else "",
+                "name": result.pool,
+                "launchable": _word(result),
+                "instance_types": result.types,
+                "term": result.failure.term if result.failure else "",
+                "reason": result.failure.text if result.failure else result.doubt,
+                "change": result.failure.change if result.failure else "",
             }
-            for each in answer.pools
+            for result in answer.pools
         ],
     }
 
@@ -305,15 +309,15 @@ def write_text(answers: Sequence[Answer]) -> str:
 
 def _lines(answer: Answer) -> Iterator[str]:
     amounts = (f"{quantity_text(name, amount)} {name}" for name, amount in sorted(answer.wanted.requests.items()))
-    can = sum(each.failure is None for each in answer.pools)
+    can = sum(result.failure is None for result in answer.pools)
     count = f"{can} of {len(answer.pools)} NodePools can" if can else "no NodePool can"
     yield f"{answer.pod.name}: {count} launch a node for it"
     yield f"  requests {', '.join(amounts) or 'nothing'}"
-    width = max(len(each.pool) for each in answer.pools)
-    for each in answer.pools:
-        yield f"  {each.pool:<{width}}  {_word(each):<5}  {_reason(each)}"
-        if each.failure and each.failure.change:
-            yield f"  {'':<{width}}         fix: {each.failure.change}"
+    width = max(len(result.pool) for result in answer.pools)
+    for result in answer.pools:
+        yield f"  {result.pool:<{width}}  {_word(result):<5}  {_reason(result)}"
+        if result.failure and result.failure.change:
+            yield f"  {'':<{width}}         fix: {result.failure.change}"
 
 
 def _reason(result: Result) -> str:
