@@ -321,6 +321,10 @@ class _Reaching:
                     self.by_mutant[number].append(nodeid)
                 if mutants[number].module in by_module:
                     by_module[mutants[number].module].add(nodeid)
+            # A test of constants, which are evaluated by the import, reaches no mutant of its module.
+            for module, found in by_module.items():
+                if test.passed and _distance(nodeid, module) == 0:
+                    found.add(nodeid)
         self._tests = tests
         self._order = {module: _ordered(found, tests, module) for module, found in by_module.items()}
         self._own = {n for module, found in by_module.items() for n in found if _distance(n, module) == 0}
