@@ -98,7 +98,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     if is_complete or _selects_types(ctx):
         yield _found(pod, types, resource, gpus, requests, catalogue)
     else:
-        yield Skip("other NodePools may exist")
+        yield Skip("not all NodePools are known")
 
 
 def _found(
@@ -138,7 +138,7 @@ def _usable(types: int, resource: str, gpus: int, requests: dict[str, int], cata
 def _possible(pod: Field, ctx: AnyContext, *, is_complete: bool) -> int:
     """Return the types of the known NodePools that can launch a node for a Pod, otherwise those that it selects.
 
-    Where other NodePools may exist, a Pod can get all types that it selects. Where a pool has no known types, none are known.
+    Where not all NodePools are known, a Pod can get all types that it selects. Where a pool has no known types, none are known.
     """
     catalogue, selects = ctx.table(INSTANCE_TYPES), _selects_types(ctx)
     pools = () if selects and not is_complete else tuple(pools_for(pod, ctx.derived(gpu_demand), ctx))

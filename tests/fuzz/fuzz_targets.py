@@ -27,7 +27,7 @@ from gpugate.webhook.admission.front.connection import Connection
 from gpugate.webhook.admission.front.limits import Limits, Slot
 from gpugate.webhook.admission.front.server import Front
 from gpugate.webhook.admission.gate import Gate, Rules
-from gpugate.webhook.check.flags import FORMATS, Shown
+from gpugate.webhook.check.flags import FORMATS, ReportWriter
 from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.run import check
 from gpugate.webhook.manifests.inputs import Input
@@ -119,7 +119,7 @@ def manifests() -> Target:
         broke = [finding.message for finding in result.report.findings if finding.sort is Sort.BROKE]
         assert not broke, broke
         form = FORMATS[chosen // 2 % len(FORMATS)]
-        live = _LIVE.search(Shown(result.report, CATALOG, View(seconds=0.0, suppressed=True)).write(form, ""))
+        live = _LIVE.search(ReportWriter(result.report, CATALOG, View(seconds=0.0, suppressed=True)).write(form, ""))
         assert not live, (form, live)
 
     def seeds() -> Iterator[bytes]:

@@ -17,7 +17,7 @@ from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Violation
 from gpugate.policies.sdk.objects import DEPLOYMENT, POD, Kind
 from gpugate.policies.sdk.policy import AnyContext, Policy, validates
-from gpugate.webhook.check.flags import FORMATS, Shown
+from gpugate.webhook.check.flags import FORMATS, ReportWriter
 from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.run import check
 from gpugate.webhook.manifests.inputs import expand
@@ -57,7 +57,7 @@ def outputs(folder: Path, name: str, text: str) -> dict[str, str]:
     known = frozenset(policy.id for policy in POLICIES)
     options = Options(dt.date(2026, 1, 1), known=known)
     result = check(list(expand([str(folder)])), bind(POLICIES, PolicyConfig()), options)
-    shown = Shown(result.report, POLICIES, View(seconds=0.1, suppressed=True))
+    shown = ReportWriter(result.report, POLICIES, View(seconds=0.1, suppressed=True))
     return {each: shown.write(each, "") for each in FORMATS}
 
 
