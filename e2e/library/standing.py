@@ -45,7 +45,11 @@ def contradicts(obj: Json, judged: Case) -> bool:
 
 def _namespaces() -> set[str]:
     requests = [request for file in FILES for request in (*case(file).example.context, case(file).example.request)]
-    return {request.namespace for request in requests if request.kind.kind != "Namespace"} - {"", "default", "kube-system"}
+    return {request.namespace for request in requests if request.kind.kind != "Namespace"} - {
+        "",
+        "default",
+        "kube-system",
+    }
 
 
 def _device_class(name: str) -> Json:

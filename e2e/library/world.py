@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 # Controllers make them for objects of ours, some time later.
 _FOLLOWING = frozenset({"Job", "ReplicaSet", "ResourceClaim"})
+_CLAIM = "PersistentVolumeClaim"
 _PATIENCE_SECONDS = 60.0
 _PAUSE_SECONDS = 0.1
 
@@ -90,7 +91,9 @@ class World:
 
     def remove(self, obj: Json) -> None:
         """Delete an object, and what belongs to it, at once."""
-        self._api.delete(obj, gracePeriodSeconds=0, propagationPolicy="Background")
+        claims = self._wait_for_claims(obj) if obj["kind"] == "StatefulSet" else []
+        for removed in (obj, *claims):
+            self._api.delete(removed, gracePeriodSeconds=0, propagationPolicy="Background")
         if obj["kind"] == "Namespace":
             # The namespace controller takes five seconds for one, and ours are empty (k8s.io/kubernetes v1.36
             # pkg/controller/namespace, namespaceDeletionGracePeriod).
@@ -98,6 +101,24 @@ class World:
                 {**namespace_object(obj["metadata"]["name"]), "spec": {}}, subresource="finalize"
             )
             assert answer.ok, answer.message
+
+    def _wait_for_claims(self, stateful_set: Json) -> list[Json]:
+        """Return the claims of a StatefulSet: its controller creates them, and leaves them behind.
+
+        It creates those of the second Pod when the first one is ready, and none gets a node here.
+        """
+        spec, name = stateful_set["spec"], stateful_set["metadata"]["name"]
+        templates = [template["metadata"]["name"] for template in spec.get("volumeClaimTemplates", ())]
+        beginnings = tuple(f"{template}-{name}-" for template in templates if spec.get("replicas") != 0)
+        latest = time.monotonic() + _PATIENCE_SECONDS
+        claims: list[Json] = []
+        while len(claims) < len(beginnings):
+            claims = [
+                claim for claim in self._api.list("v1", _CLAIM) if claim["metadata"]["name"].startswith(beginnings)
+            ]
+            assert time.monotonic() < latest, f"StatefulSet {name} has no claims {beginnings}"
+            time.sleep(_PAUSE_SECONDS)
+        return [{"apiVersion": "v1", "kind": _CLAIM, **claim} for claim in claims]
 
     def _wait_until_others_have_left(self, kinds: Mapping[str, str]) -> None:
         """Wait until nothing of other tests is there any more, which policies would take into account."""
