@@ -102,8 +102,10 @@ def test_a_toleration_of_the_runtime_counts(check: Callable[..., Any]) -> None:
     assert check(JOB, runtime) == [(QUANTITY, "TrainJob", "1.yaml", 14)]
 
 
-def test_a_train_job_without_its_runtime_is_counted(gpugate: Run, tmp_path: Path, check: Callable[..., Any]) -> None:
-    assert check(JOB) == []
+def test_the_own_resources_of_a_train_job_without_its_runtime_are_evaluated(
+    gpugate: Run, tmp_path: Path, check: Callable[..., Any]
+) -> None:
+    assert check(JOB) == [(QUANTITY, "TrainJob", "1.yaml", 14)]
     assert "1 TrainJob gets its Pods from ClusterTrainingRuntime torch" in gpugate("check", tmp_path).out
     check(JOB, RUNTIME)
     assert "TrainJob (trainer.kubeflow.org/v1alpha1)" not in gpugate("check", tmp_path).out

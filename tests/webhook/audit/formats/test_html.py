@@ -273,6 +273,14 @@ def test_objects_alike_are_one_entry_with_all_their_names(audit: AuditReport, pr
     assert "<span class=count>5</span>" in text
 
 
+def test_a_table_of_a_policy_is_a_table_of_the_page(large_text: str) -> None:
+    page = large_text.partition("<b>pods/hidden-gpu-access</b>")[2].partition("</details>")[0]
+    _, header, *rows = page.partition("<table>")[2].partition("</table>")[0].split("<tr>")
+
+    assert header.split("<th>")[1:] == ["the Pod", "first group", "second group", "third group"]
+    assert {row.count("<td>") for row in rows} == {4}
+
+
 def test_an_audit_of_nothing_is_a_page_too(audit: AuditReport, presentation: Presentation) -> None:
     text = render(
         replace(with_audited(audit, ()), counts={}, cost=None, not_evaluated=(), expired=(), unused=(), remarks=()),

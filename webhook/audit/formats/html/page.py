@@ -60,7 +60,8 @@ def policy_pages(anchors: Mapping[str, str], known: Mapping[str, Policy], shared
 def _page(name: str, anchor: str, policy: Policy | None, shared: Shared) -> Html:
     parts: list[Html] = []
     title = policy.title if policy else ""
-    for heading in (policy_text.WHY, policy_text.INSTEAD, policy_text.SOURCES) if policy else ():
+    # Without the sources, which `gpugate explain` and the policy's page have: a page of 10,000 findings is limited to 2 MB.
+    for heading in (policy_text.WHY, policy_text.INSTEAD) if policy else ():
         text = policy_text.section(policy.doc, heading) if policy else ""
         if text:
             parts += [tag("h4", heading), join(_blocks(text))]
@@ -77,12 +78,15 @@ def _page(name: str, anchor: str, policy: Policy | None, shared: Shared) -> Html
 
 
 def _blocks(text: str) -> Iterator[Html]:
-    """Convert the Markdown of policy documentation: paragraphs, lists, fenced blocks, code."""
+    """Convert the Markdown of policy documentation: paragraphs, lists, tables, fenced blocks, code."""
     for index, part in enumerate(re.split(r"^```\w*\n", text, flags=re.MULTILINE)):
         if index % 2:
             yield tag("pre", part.rstrip("\n"))
             continue
         for block in filter(None, re.split(r"\n\s*\n", part.strip())):
+            if block.startswith("|"):
+                yield _table(block)
+                continue
             lines = re.split(r"^[-*] ", block, flags=re.MULTILINE)
             if len(lines) > 1:
                 before = " ".join(lines[0].split())
@@ -90,6 +94,12 @@ def _blocks(text: str) -> Iterator[Html]:
                 yield tag("ul", *(tag("li", _inline(" ".join(line.split()))) for line in lines[1:]))
             else:
                 yield tag("p", _inline(" ".join(block.split())))
+
+
+def _table(block: str) -> Html:
+    header, _, *rows = ([_inline(cell.strip()) for cell in line.strip("| ").split("|")] for line in block.splitlines())
+    titles = tag("tr", *(tag("th", cell) for cell in header))
+    return tag("table", titles, *(tag("tr", *(tag("td", cell) for cell in row)) for row in rows))
 
 
 def _inline(text: str) -> Html:
