@@ -86,7 +86,9 @@ def at_admission(finding: Located) -> str:
         return ""
     patched = finding.sort is Sort.PATCH and finding.stance is Stance.ENFORCE
     verb = "MUTATED" if patched else _VERBS.get(finding.stance, "")
-    who = f"Pods of this {finding.template_of} would be" if finding.template_of else "would be"
+    # A workload itself gets the warnings of its template; what its Pods get depends on the policy.
+    of_pods = finding.template_of and finding.stance is Stance.ENFORCE
+    who = f"Pods of this {finding.template_of} would be" if of_pods else "would be"
     return f"{who} {verb} ({finding.stance.word})" if verb else ""
 
 

@@ -108,6 +108,10 @@ CONSEQUENCES = {
     "denial": (DENIAL, "would be DENIED (enforce)"),
     "denial in a template": (replace(DENIAL, template_of="Job"), "Pods of this Job would be DENIED (enforce)"),
     "warning": (replace(DENIAL, stance=Stance.WARN), "would be allowed with a warning (warn)"),
+    "warning in a template": (
+        replace(DENIAL, stance=Stance.WARN, template_of="Job"),
+        "would be allowed with a warning (warn)",
+    ),
     "recorded": (replace(DENIAL, stance=Stance.AUDIT), "would be allowed and recorded (audit)"),
     "patch": (replace(DENIAL, sort=Sort.PATCH), "would be MUTATED (enforce)"),
     "patch of a template": (
