@@ -90,8 +90,11 @@ class Stored:
             self._api.eventually(node, is_ready)
         written = workloads()
         for name in sorted({each["metadata"]["namespace"] for each in written if each["metadata"].get("namespace")}):
-            if not self._api.get(namespace_object(name)):
-                self._make(namespace_object(name))
+            # With every policy in force, Pods with GPUs would be denied in a namespace that is not entitled to them.
+            entitled = namespace_object(name)
+            entitled["metadata"]["labels"] = {"gpugate.dev/gpus": "true"}
+            if not self._api.get(entitled):
+                self._make(entitled)
             until_ready(self._api, name)
         for each in written:
             # Some are refused by the API server itself, and some have the name of another.
