@@ -25,6 +25,7 @@ REFUSED: Mapping[str, str] = _read("refused_by_api_server.yaml")
 _CHANGED = _read("other_than_header.yaml")
 # Example -> policies of its header that have nothing to find any more.
 PRUNED: Mapping[str, list[str]] = _CHANGED["pruned"]
+WITHOUT_STATUS: Mapping[str, list[str]] = _CHANGED["without a status"]
 _IN_TEMPLATE: Mapping[str, list[str]] = _CHANGED["patched in the Pods, not in the template"]
 _NOT_THERE: Mapping[str, list[str]] = _CHANGED["found, as it is known not to exist"]
 _ALL_KNOWN: Mapping[str, list[str]] = _CHANGED["not found, as all there is is known"]
@@ -32,5 +33,7 @@ _ALL_KNOWN: Mapping[str, list[str]] = _CHANGED["not found, as all there is is kn
 
 def expected(judged: Case) -> frozenset[str]:
     """Return the policies that find or change something in an example when an API server sends it."""
-    gone = {policy for table in (PRUNED, _IN_TEMPLATE, _ALL_KNOWN) for policy in table.get(judged.name, ())}
+    gone = {
+        policy for table in (PRUNED, WITHOUT_STATUS, _IN_TEMPLATE, _ALL_KNOWN) for policy in table.get(judged.name, ())
+    }
     return (judged.expected - gone) | set(_NOT_THERE.get(judged.name, ()))

@@ -73,6 +73,10 @@ if TYPE_CHECKING:
 _WHY: Final = "Karpenter launches no node for the Pod: unless another node has room, it stays Pending."
 # Groups of workloads whose Pods have only the tolerations of their templates; other controllers may add some.
 _OWN_GROUPS: Final = frozenset({"", "apps", "batch"})
+_HARD: Final = frozenset({"NoSchedule", "NoExecute"})
+# Taints for the state of a node, such as not ready, which end (kubernetes v1.36 `pkg/controller/nodelifecycle`, Karpenter
+# v1.14.1 `pkg/apis/v1/taints.go`).
+_TRANSIENT: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
 _NAMED: Final = 2
 _MIG_POLICIES: Final = ("pods/unknown-mig-profile", "pods/mig-without-claim", "pods/invalid-gpu-quantity")
 
@@ -177,7 +181,7 @@ def _nodes(known: Known, ctx: AnyContext) -> tuple[_Node, ...]:
             tuple(
                 (Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)
                 for taint in node["spec", "taints"]
-                if taint["effect"].text in {"NoSchedule", "NoExecute"}
+                if taint["effect"].text in _HARD and not taint["key"].text.startswith(_TRANSIENT)
             ),
             dict(_capacity(node)),
         )
