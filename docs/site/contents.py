@@ -19,6 +19,7 @@ SECTIONS: Final = {
         "docs/pytest",
         "docs/how-to/write-a-policy",
         "docs/how-to/measure",
+        "docs/how-to/pending-pod",
         "docs/audit",
         "docs/install",
         "docs/how-to/roll-out",
