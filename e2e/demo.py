@@ -79,7 +79,7 @@ def main() -> int:
         print(bold("2. Reviews that kube-apiserver 1.36.3 sent"))
         for scene in SCENES:
             surprises += not play(scene, webhook)
-        print(bold("3. The last log line of the webhook"), f"\n   {webhook.log()[-1]}\n", sep="")
+        print(bold("3. The last log line of the webhook"), f"\n   {webhook.last_log_line()}\n", sep="")
     (ROOT / POLICY_FILE).parent.mkdir(exist_ok=True)
     (ROOT / POLICY_FILE).write_text(starter.POLICY_FILE, encoding="utf-8")
     print(bold(f"4. gpugate check {MANIFESTS} {' '.join(BRIEF)}"), flush=True)

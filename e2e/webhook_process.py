@@ -7,6 +7,7 @@ import json
 import ssl
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,9 +38,13 @@ class Webhook:
         answer: dict[str, Any] = json.loads(self._connection.getresponse().read())
         return dict(answer["response"])
 
-    def log(self) -> list[str]:
-        """Return the lines logged so far."""
-        return self._log.read_text(encoding="utf-8").splitlines()
+    def last_log_line(self) -> str:
+        """Return the last line of the log; a thread of the worker writes it, some time after the response."""
+        latest = time.monotonic() + PATIENCE_SECONDS
+        while not (lines := self._log.read_text(encoding="utf-8").splitlines()):
+            assert time.monotonic() < latest, "the webhook logged nothing"
+            time.sleep(0.02)
+        return lines[-1]
 
     def close(self) -> None:
         self._connection.close()
