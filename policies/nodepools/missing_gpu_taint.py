@@ -48,6 +48,7 @@ from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violatio
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, accelerator_taint_keys
 from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.policy import Context, Params, validates
+from gpugate.policies.sdk.scheduling import HARD_EFFECTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.node_pools import MatchingTypes
     from gpugate.policies.sdk.platform import Taint
 
-_KEEPS_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
 _WEAK: Final = "The scheduler ignores the taint when no other node fits, so Pods without a GPU run on the GPU nodes."
 _BRIEF: Final = "Karpenter removes the taint when the node is ready, and then any Pod that fits runs there."
 _ADMITS: Final = (
@@ -78,7 +78,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
 
 def _found(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[Violation]:
     template = pool["spec", "template", "spec"]
-    present = {t["key"].text for t in template["taints"] if t["effect"].text in _KEEPS_OFF}
+    present = {t["key"].text for t in template["taints"] if t["effect"].text in HARD_EFFECTS}
     wanted = {make: _taints(make, ctx) for make in makes(types)}
     open_to_all = [make for make, taints in wanted.items() if taints and present.isdisjoint(t.key for t in taints)]
     if not open_to_all:
@@ -114,7 +114,7 @@ def _of_platform(template: Field, ctx: Context[Params]) -> Field | None:
         (
             taint
             for taint in template["taints"]
-            if taint["effect"].text in _KEEPS_OFF
+            if taint["effect"].text in HARD_EFFECTS
             and taint["key"].text not in accelerators
             and not taint["key"].text.partition("/")[0].endswith(_GENERAL)
         ),

@@ -44,14 +44,14 @@ from gpugate.policies.sdk import node_pools, objects, scheduling
 from gpugate.policies.sdk.facts import Known, Need, Unavailable, derived, each
 from gpugate.policies.sdk.findings import Other, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import gpu_demand
-from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_gpu_pool, matching_types
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, NODE_POOL_LABEL, is_gpu_pool, matching_types
 from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.platform import CLASSES_KEY, Taint
 from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.policy import Params, validates
 from gpugate.policies.sdk.queues import QUEUE_NEEDS, admission
 from gpugate.policies.sdk.scale_targets import template_contexts
-from gpugate.policies.sdk.scheduling import tolerated
+from gpugate.policies.sdk.scheduling import HARD_EFFECTS, tolerated
 from gpugate.policies.sdk.structs import Struct
 from gpugate.policies.sdk.workload_class import CLASS_LABEL, CLASS_NEEDS, workload_class
 
@@ -103,10 +103,8 @@ def _need(kind: Kind) -> Need:
 # What a policy that asks for the workloads of a pool declares that it looks up.
 WORKLOAD_NEEDS: Final = (*(_need(kind) for kind in _KINDS), *CLASS_NEEDS, *QUEUE_NEEDS)
 
-_NODE_POOL: Final = "karpenter.sh/nodepool"
 _OWN_DOMAINS: Final = ("karpenter.sh/", "karpenter.k8s.aws/", "eks.amazonaws.com/", "topology.kubernetes.io/")
 _KUBERNETES: Final = ("kubernetes.io/", "node.kubernetes.io/")
-_HARD_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
 class GpuWorkload(Struct, frozen=True):
@@ -173,7 +171,7 @@ def selects(workload: GpuWorkload, pool: Field, ctx: AnyContext) -> bool:
     if not selector or workload.has_affinity:
         return False
     own = pool["spec", "template", "metadata", "labels"].labels
-    if not ({*own, _NODE_POOL} & selector.keys()):
+    if not ({*own, NODE_POOL_LABEL} & selector.keys()):
         return False
     return _fits(selector, pool, ctx) and tolerates(workload, pool, ctx)
 
@@ -182,7 +180,7 @@ def _fits(selector: dict[str, str], pool: Field, ctx: AnyContext) -> bool:
     required = ctx.derived(node_pools.pool_requirements)
     for key, value in selector.items():
         label = scheduling.normalized(key)
-        if label == _NODE_POOL:
+        if label == NODE_POOL_LABEL:
             fits = value == pool["metadata", "name"].text
         elif label in required:
             fits = required[label].allows(value)
@@ -201,7 +199,7 @@ def tolerates(workload: GpuWorkload, pool: Field, ctx: AnyContext) -> bool:
         taint["key"].text in given
         or tolerated(workload.template, Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)
         for taint in pool["spec", "template", "spec", "taints"]
-        if taint["effect"].text in _HARD_EFFECTS
+        if taint["effect"].text in HARD_EFFECTS
     )
 
 

@@ -54,6 +54,7 @@ from gpugate.policies.sdk.findings import Other, Patch, Patches, Skip, Stance, V
 from gpugate.policies.sdk.node_pools import (
     AWS,
     INSTANCE_TYPES,
+    NODE_POOL_LABEL,
     accelerator_taint_keys,
     is_for_accelerators,
     matching_types,
@@ -64,7 +65,7 @@ from gpugate.policies.sdk.objects import DAEMON_SET, NODE_POOL
 from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
-from gpugate.policies.sdk.scheduling import alternatives, tolerated
+from gpugate.policies.sdk.scheduling import HARD_EFFECTS, alternatives, tolerated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,9 +93,7 @@ _WITHOUT_PLUGIN: Final = (
     "Nodes without a device plugin report no GPUs: GPU Pods stay Pending, and Karpenter does not treat the nodes as "
     "initialized. Nodes with Bottlerocket include NVIDIA's plugin and are not affected."
 )
-_HARD_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 _TOLERATED_BY_ALL: Final = "node.kubernetes.io/"
-_POOL: Final = "karpenter.sh/nodepool"
 # Whose labels nodes have that the pool does not name: the cluster's, the cloud's, and those of feature discovery.
 _GIVEN_BY: Final = (
     *("kubernetes.io", "k8s.io", "karpenter.sh", "k8s.aws", "amazonaws.com", "azure.com", "google.com"),
@@ -106,7 +105,7 @@ _WITHOUT_THE_LABEL: Final = frozenset({"NotIn", "DoesNotExist"})
 def hard_taints(pool: Field) -> Iterator[Field]:
     """Yield the taints of a pool's nodes that keep off what does not tolerate them; startup taints go away."""
     for taint in pool["spec", "template", "spec", "taints"]:
-        if taint["effect"].text in _HARD_EFFECTS and not taint["key"].text.startswith(_TOLERATED_BY_ALL):
+        if taint["effect"].text in HARD_EFFECTS and not taint["key"].text.startswith(_TOLERATED_BY_ALL):
             yield taint
 
 
@@ -139,7 +138,7 @@ def _accelerator_keys(pool: Field, ctx: AnyContext) -> frozenset[str]:
 
 def _fits(required: Requirements, pool: Field, ctx: AnyContext) -> bool:
     """Tell whether nodes of a pool can have the labels."""
-    own = {**ctx.derived(pool_requirements), _POOL: scheduling.is_only(pool["metadata", "name"].text)}
+    own = {**ctx.derived(pool_requirements), NODE_POOL_LABEL: scheduling.is_only(pool["metadata", "name"].text)}
     if not all(_may_have(key, requirement, own.get(key)) for key, requirement in required.items()):
         return False
     types = ctx.derived(matching_types)

@@ -26,13 +26,14 @@ from gpugate.policies.sdk.node_pools import (
     AUTO_MODE,
     AWS,
     INSTANCE_TYPES,
+    NODE_POOL_LABEL,
     is_for_accelerators,
     pool_requirements,
     provider,
 )
 from gpugate.policies.sdk.objects import NODE, NODE_POOL
 from gpugate.policies.sdk.platform import Taint
-from gpugate.policies.sdk.scheduling import REQUIRED, alternatives, tolerated, tolerates
+from gpugate.policies.sdk.scheduling import HARD_EFFECTS, REQUIRED, alternatives, tolerated, tolerates
 from gpugate.policies.sdk.structs import Struct
 from gpugate.policies.sdk.workload_class import CONTROLLER_MANAGER, DAEMON_SET_CONTROLLER
 
@@ -71,7 +72,6 @@ REACH_NEEDS: Final = (
     Need(NODE, ("metadata.labels", "status.capacity")),
     Need(NODE_POOL, ("spec.template", "spec.limits")),
 )
-_NODE_POOL_LABEL: Final = "karpenter.sh/nodepool"
 
 _TOLERATIONS: Final = "spec.tolerations"
 # Which Pods tolerate a taint of GPU nodes by its name, and which tolerate every taint.
@@ -90,7 +90,6 @@ MAY_REACH_GPU_NODES: Final = (
 # Values of the taints on nodes with accelerators beside those of the platform: GKE and the documentation of NVIDIA's GPU
 # operator use "present", and a taint need not have one.
 _TAINT_VALUES: Final = ("true", "present", "")
-_KEEPS_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
 @lru_cache(maxsize=16)
@@ -177,7 +176,7 @@ def _selects_known_pools(ctx: AnyContext) -> bool:
     """Tell whether a Pod selects NodePools by name, all of which are known."""
     pools = ctx.facts.list(NODE_POOL)
     by_name = derived(pools, _pools_by_name, ctx) if isinstance(pools, Known) else {}
-    requirements = [required.get(_NODE_POOL_LABEL) for required in ctx.derived(alternatives)]
+    requirements = [required.get(NODE_POOL_LABEL) for required in ctx.derived(alternatives)]
     return all(r is not None and r.operator == "In" and r.values <= by_name.keys() for r in requirements)
 
 
@@ -214,13 +213,13 @@ def _keeping_off(pool: Field, _: AnyContext) -> list[tuple[Taint, str]]:
     return [
         (Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)
         for taint in taints
-        if taint["effect"].text in _KEEPS_OFF
+        if taint["effect"].text in HARD_EFFECTS
     ]
 
 
 def _own_requirements(pool: Field, ctx: AnyContext) -> Requirements:
     """Return the requirements of a NodePool, with the label that its nodes get."""
-    return {**ctx.derived(pool_requirements), _NODE_POOL_LABEL: scheduling.is_only(pool["metadata", "name"].text)}
+    return {**ctx.derived(pool_requirements), NODE_POOL_LABEL: scheduling.is_only(pool["metadata", "name"].text)}
 
 
 def named_node(pod: Field) -> Field | None:
@@ -269,7 +268,7 @@ def reach_by_name(pod: Field, ctx: AnyContext) -> Stance | None:
 
 def _selects_pools(required: Requirements, ctx: AnyContext) -> bool:
     """Tell whether a Pod selects NodePools that are all known, for accelerators, and have no taint that keeps it off."""
-    requirement = required.get(_NODE_POOL_LABEL)
+    requirement = required.get(NODE_POOL_LABEL)
     if requirement is None or requirement.operator != "In":
         return False
     pools = ctx.facts.list(NODE_POOL)
@@ -292,7 +291,7 @@ def tolerates_pool_taint(pod: Field, taint: Field) -> bool:
     """Tell whether a taint of a NodePool's nodes lets a Pod run there."""
     effect = taint["effect"].text
     wanted = Taint(key=taint["key"].text, value=taint["value"].text)
-    return effect not in _KEEPS_OFF or tolerated(pod, wanted, effect)
+    return effect not in HARD_EFFECTS or tolerated(pod, wanted, effect)
 
 
 def has_accelerators(node: Field, ctx: AnyContext) -> bool:
@@ -346,7 +345,7 @@ def pools_for(pod: Field, demand: GpuDemand, ctx: AnyContext) -> Iterator[tuple[
             continue
         own = {
             **around.derived(pool_requirements),
-            _NODE_POOL_LABEL: scheduling.is_only(pool["metadata", "name"].text),
+            NODE_POOL_LABEL: scheduling.is_only(pool["metadata", "name"].text),
         }
         for required in wanted:
             both = _both(own, required)

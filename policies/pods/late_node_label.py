@@ -37,7 +37,7 @@ from gpugate.policies.pods._node_groups import is_bound
 from gpugate.policies.pods._placement import LATE_LABELS, POOL_NEED, given_labels, is_of_daemon_set
 from gpugate.policies.sdk.facts import Known, Need, derived, each
 from gpugate.policies.sdk.findings import Stance, Violation
-from gpugate.policies.sdk.node_pools import AWS, provider
+from gpugate.policies.sdk.node_pools import AWS, NODE_POOL_LABEL, provider
 from gpugate.policies.sdk.objects import NODE, NODE_POOL, POD
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.queues import QUEUE_NEEDS
@@ -59,7 +59,6 @@ _SAME_ON_AWS: Final = {
     "nvidia.com/gpu.present": "karpenter.k8s.aws/instance-gpu-manufacturer",
     "nvidia.com/gpu.product": "karpenter.k8s.aws/instance-gpu-name",
 }
-_KARPENTER_POOL: Final = "karpenter.sh/nodepool"
 
 
 @validates(
@@ -119,7 +118,7 @@ def _late_of_others(nodes: Known, _: AnyContext) -> frozenset[str]:
     return frozenset(
         key
         for node in nodes.items
-        if _KARPENTER_POOL not in (labels := node["metadata", "labels"].mapping)
+        if NODE_POOL_LABEL not in (labels := node["metadata", "labels"].mapping)
         for key in labels
         if key.startswith(LATE_LABELS)
     )

@@ -53,7 +53,14 @@ from gpugate.policies.pods._training import otherwise, says_checkpointed, told_b
 from gpugate.policies.sdk.facts import Known, derived, each
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
-from gpugate.policies.sdk.node_pools import CAPACITY_TYPE, INSTANCE_TYPES, capacity_types, pool_class, pool_requirements
+from gpugate.policies.sdk.node_pools import (
+    CAPACITY_TYPE,
+    INSTANCE_TYPES,
+    NODE_POOL_LABEL,
+    capacity_types,
+    pool_class,
+    pool_requirements,
+)
 from gpugate.policies.sdk.objects import NODE_POOL, POD
 from gpugate.policies.sdk.policy import AnyContext, validates
 from gpugate.policies.sdk.queues import QUEUE_NEEDS, admission
@@ -65,8 +72,6 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.queues import Placement
-
-_POOL: Final = "karpenter.sh/nodepool"
 
 
 _INTERRUPTED: Final = "EC2 takes a Spot instance back two minutes after its notice; unsaved work is lost."
@@ -151,7 +156,7 @@ def _training_labels(ctx: AnyContext) -> Iterator[tuple[str, str]]:
 
 def _chooses(ctx: AnyContext) -> bool:
     """Tell whether the Pod selects the nodes for training, or one pool: the pool's own policies report its capacity types."""
-    if any(_POOL not in required for required in ctx.derived(alternatives)):
+    if any(NODE_POOL_LABEL not in required for required in ctx.derived(alternatives)):
         return any(selected(key, ctx) == {value} for key, value in _training_labels(ctx))
     return True
 

@@ -44,12 +44,12 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._node_groups import is_bound
 from gpugate.policies.pods._placement import LATE_LABELS, given_labels, has_accelerators, is_of_daemon_set
-from gpugate.policies.sdk import quantity
 from gpugate.policies.sdk.facts import Known, Need, derived, each
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.node_pools import (
     INSTANCE_TYPES,
+    NODE_POOL_LABEL,
     accelerator_taint_keys,
     is_for_accelerators,
 )
@@ -57,9 +57,9 @@ from gpugate.policies.sdk.objects import NODE, NODE_POOL, POD
 from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
-from gpugate.policies.sdk.provisioning import PROVISIONING_NEEDS, demand, launchable, results
+from gpugate.policies.sdk.provisioning import PROVISIONING_NEEDS, demand, launchable, read_amounts, results
 from gpugate.policies.sdk.queues import QUEUE_NEEDS, admission
-from gpugate.policies.sdk.scheduling import REQUIRED, alternatives
+from gpugate.policies.sdk.scheduling import HARD_EFFECTS, REQUIRED, alternatives
 from gpugate.policies.sdk.structs import Struct
 from gpugate.policies.sdk.workload_class import ceiling_of_templates, owner_kind
 
@@ -69,11 +69,11 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field, Path
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.provisioning import Demand, Failure, Result
+    from gpugate.policies.sdk.quantity import Amount
 
 _WHY: Final = "Karpenter launches no node for the Pod: unless another node has room, it stays Pending."
 # Groups of workloads whose Pods have only the tolerations of their templates; other controllers may add some.
 _OWN_GROUPS: Final = frozenset({"", "apps", "batch"})
-_HARD: Final = frozenset({"NoSchedule", "NoExecute"})
 # Taints for the state of a node, such as not ready, which end (kubernetes v1.36 `pkg/controller/nodelifecycle`, Karpenter
 # v1.14.1 `pkg/apis/v1/taints.go`).
 _TRANSIENT: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
@@ -157,7 +157,7 @@ class _Node(Struct, frozen=True):
     has_accelerators: bool
     labels: dict[str, str]
     taints: tuple[tuple[Taint, str], ...]
-    capacity: dict[str, quantity.Amount]
+    capacity: dict[str, Amount]
 
 
 def _may_run_on_a_node(wanted: Demand, ctx: AnyContext) -> bool:
@@ -175,26 +175,18 @@ def _may_run_on_a_node(wanted: Demand, ctx: AnyContext) -> bool:
 def _nodes(known: Known, ctx: AnyContext) -> tuple[_Node, ...]:
     return tuple(
         _Node(
-            "karpenter.sh/nodepool" in node["metadata", "labels"].mapping,
+            NODE_POOL_LABEL in node["metadata", "labels"].mapping,
             has_accelerators(node, ctx),
             node["metadata", "labels"].labels,
             tuple(
                 (Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)
                 for taint in node["spec", "taints"]
-                if taint["effect"].text in _HARD and not taint["key"].text.startswith(_TRANSIENT)
+                if taint["effect"].text in HARD_EFFECTS and not taint["key"].text.startswith(_TRANSIENT)
             ),
-            dict(_capacity(node)),
+            dict(read_amounts(node["status", "capacity"])),
         )
         for node in known.items
     )
-
-
-def _capacity(node: Field) -> Iterator[tuple[str, quantity.Amount]]:
-    for name, field in node["status", "capacity"].items():
-        try:
-            yield name, quantity.parse(field.value)
-        except quantity.QuantityError:
-            continue
 
 
 def _fits(wanted: Demand, node: _Node) -> bool:

@@ -48,7 +48,7 @@ from gpugate.policies.pods._placement import POOL_NEED, has_accelerators, pools_
 from gpugate.policies.sdk.facts import Known, Need, derived, each, named
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
-from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, NODE_POOL_LABEL
 from gpugate.policies.sdk.objects import (
     EC2_NODE_CLASS,
     NODE,
@@ -82,7 +82,6 @@ _ZONE_KEYS: Final = frozenset(
         "topology.gke.io/zone",
     }
 )
-_KARPENTER_POOL: Final = "karpenter.sh/nodepool"
 # Replicas of a StatefulSet whose claims are looked up.
 _MOST_REPLICAS: Final = 32
 _MOST_SHOWN: Final = 3
@@ -305,7 +304,7 @@ def _zones_of_others(nodes: Known, ctx: AnyContext) -> _Zones:
     return frozenset(
         labels.get(_ZONE, "")
         for node in nodes.items
-        if _KARPENTER_POOL not in (labels := node["metadata", "labels"].labels) and has_accelerators(node, ctx)
+        if NODE_POOL_LABEL not in (labels := node["metadata", "labels"].labels) and has_accelerators(node, ctx)
     )
 
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.scaling import _queries
 from gpugate.policies.sdk.facts import Known, Need, each, named, object_doubt
 from gpugate.policies.sdk.findings import Patch, Skip, Stance
-from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, limits, matching_types, pool_requirements
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, NODE_POOL_LABEL, limits, matching_types, pool_requirements
 from gpugate.policies.sdk.objects import NODE_POOL, SCALED_OBJECT
 from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.scale_targets import TARGET_KINDS, most_for, scale_target, target_demand, target_workload
-from gpugate.policies.sdk.scheduling import is_only, normalized, tolerated
+from gpugate.policies.sdk.scheduling import HARD_EFFECTS, is_only, normalized, tolerated
 from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
@@ -72,8 +72,6 @@ def set_stabilization(scaled_object: Field, seconds: int) -> Iterator[Patch]:
 POOL_NEEDS: Final = (Need(NODE_POOL, ("spec.limits", "spec.template")),)
 # What of a Pod template decides where its Pods land, beside its resources.
 PLACEMENT_FIELDS: Final = ("spec.template.spec.nodeSelector", "spec.template.spec.tolerations")
-_POOL: Final = "karpenter.sh/nodepool"
-_KEEPS_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
 class Room(Struct, frozen=True):
@@ -115,7 +113,7 @@ def _may_take(pool: AnyContext, template: Field, resource: str, count: int) -> b
     offered = types.catalogue.allocatable.get(resource) if types else None
     if types and offered and not types.unknown and not types.known & offered.at_least(count):
         return False
-    required = {**pool.derived(pool_requirements), _POOL: is_only(pool.subject["metadata", "name"].text)}
+    required = {**pool.derived(pool_requirements), NODE_POOL_LABEL: is_only(pool.subject["metadata", "name"].text)}
     for key, value in template["spec", "nodeSelector"].labels.items():
         requirement = required.get(normalized(key))
         if requirement is None and "/" not in key:
@@ -124,7 +122,7 @@ def _may_take(pool: AnyContext, template: Field, resource: str, count: int) -> b
             return False
     # Pods are given the tolerations of their accelerators when they come.
     given = {taint.key for taint in pool.platform.taints_of(resource)}
-    taints = (t for t in pool.subject["spec", "template", "spec", "taints"] if t["effect"].text in _KEEPS_OFF)
+    taints = (t for t in pool.subject["spec", "template", "spec", "taints"] if t["effect"].text in HARD_EFFECTS)
     return all(
         taint["key"].text in given
         or tolerated(template, Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)

@@ -41,6 +41,8 @@ NODE_CLASS_KINDS: Final = {
     "karpenter.kwok.sh": "KWOKNodeClass",
 }
 
+# Karpenter sets it on its nodes, with the name of their NodePool.
+NODE_POOL_LABEL: Final = "karpenter.sh/nodepool"
 CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"
 CAPACITY_TYPES: Final = ("on-demand", "reserved", "spot")
 
@@ -377,4 +379,4 @@ def made_by_karpenter(claim: Field, ctx: AnyContext) -> bool:
 
 
 # What owns a node that Karpenter makes, and the label that names it.
-_OWNERS: Final = {"NodePool": "karpenter.sh/nodepool", "Provisioner": "karpenter.sh/provisioner-name"}
+_OWNERS: Final = {"NodePool": NODE_POOL_LABEL, "Provisioner": "karpenter.sh/provisioner-name"}

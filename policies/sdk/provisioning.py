@@ -31,6 +31,7 @@ from gpugate.policies.sdk.node_pools import (
     CAPACITY_TYPES,
     INSTANCE_TYPES,
     NODE_CLASS_KINDS,
+    NODE_POOL_LABEL,
     MatchingTypes,
     label_of,
     limits,
@@ -41,7 +42,7 @@ from gpugate.policies.sdk.node_pools import (
 )
 from gpugate.policies.sdk.objects import DAEMON_SET, EC2_NODE_CLASS, NODE_OVERLAY, NODE_POOL
 from gpugate.policies.sdk.platform import Taint, at_least
-from gpugate.policies.sdk.scheduling import Requirement, alternatives, is_only, meeting, tolerated
+from gpugate.policies.sdk.scheduling import HARD_EFFECTS, Requirement, alternatives, is_only, meeting, tolerated
 from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
@@ -78,16 +79,14 @@ Term: TypeAlias = Literal["claims", "limits", "taints", "labels", "volumes", "ty
 # In the order in which Karpenter finds them.
 TERMS: Final[tuple[Term, ...]] = ("claims", "limits", "taints", "labels", "volumes", "types", "resources")
 
-_HARD: Final = frozenset({"NoSchedule", "NoExecute"})
 _HOSTNAME: Final = "kubernetes.io/hostname"
-_POOL_LABEL: Final = "karpenter.sh/nodepool"
 _OS: Final = "kubernetes.io/os"
 _ARCHITECTURE, _FAMILY = "kubernetes.io/arch", "karpenter.k8s.aws/instance-family"
 _MEMORY, _CPU = "karpenter.k8s.aws/instance-memory", "karpenter.k8s.aws/instance-cpu"
 # Labels that Pods may require of nodes of a pool that says nothing of them, beside those of the catalogue of types.
 _KNOWN_TO_CORE: Final = frozenset(
     {
-        _POOL_LABEL,
+        NODE_POOL_LABEL,
         CAPACITY_TYPE,
         INSTANCE_TYPE,
         _OS,
@@ -129,7 +128,7 @@ class Failure(Struct, frozen=True):
     Attributes:
         term: the first term that fails.
         text: what was compared, in one clause without the name of the pool.
-        key: the label, the key of the taint or the resource that it is about; empty where there is not only one.
+        key: the label, the key of the taint or the resource that it is about; empty if there are several.
         change: the smallest change that removes this failure, as an imperative; empty where none is known.
         of_pod: whether the Pod is what it changes, and not the pool.
     """
@@ -226,15 +225,16 @@ def requested(pod: Field) -> dict[str, Amount]:
         stated = _own_requests(spec["resources"])
         total |= {name: amount for name, amount in stated.items() if name in _COUNTED or name.startswith("hugepages-")}
     if spec["overhead"]:
-        _add(total, dict(_amounts(spec["overhead"])))
+        _add(total, dict(read_amounts(spec["overhead"])))
     return {name: amount for name, amount in total.items() if amount > 0}
 
 
 def _own_requests(resources: Field) -> dict[str, Amount]:
-    return dict(_amounts(resources["limits"])) | dict(_amounts(resources["requests"]))
+    return dict(read_amounts(resources["limits"])) | dict(read_amounts(resources["requests"]))
 
 
-def _amounts(block: Field) -> Iterator[tuple[str, Amount]]:
+def read_amounts(block: Field) -> Iterator[tuple[str, Amount]]:
+    """Yield the resources of a block and their amounts; those that cannot be read are left out."""
     for name, field in block.items():
         try:
             yield name, quantity.parse(field.value)
@@ -363,13 +363,13 @@ def _of(ctx: AnyContext, *, used: bool) -> _Pool:
     taints = tuple(
         (Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)
         for taint in template["spec", "taints"]
-        if taint["effect"].text in _HARD
+        if taint["effect"].text in HARD_EFFECTS
     )
     own = dict(ctx.derived(pool_requirements))
     reference = template["spec", "nodeClassRef"]
     kind = reference["kind"].text or NODE_CLASS_KINDS.get(group, "")
     added = {
-        _POOL_LABEL: name,
+        NODE_POOL_LABEL: name,
         _HOSTNAME: "\0",
         f"{group}/{kind.lower()}": reference["name"].text,
         "karpenter.sh/registered": "true",
@@ -379,7 +379,7 @@ def _of(ctx: AnyContext, *, used: bool) -> _Pool:
         scheduling.add_requirement(own, key, is_only(value))
     remaining = limits(pool)
     if used:
-        for resource, amount in _amounts(pool["status", "resources"]):
+        for resource, amount in read_amounts(pool["status", "resources"]):
             if resource in remaining:
                 remaining[resource] -= amount
     types = ctx.derived(matching_types)
@@ -639,15 +639,15 @@ def _whole(amounts: Mapping[str, Amount]) -> dict[str, int]:
 
 def _result(pool: _Pool, wanted: Demand) -> Result:
     offer = pool.offer
-    if pool.static and _serves(pool, wanted):
+    if not _serves(pool, wanted):
+        return Result(pool.name, _failure(pool, wanted))
+    if pool.static:
         return Result(pool.name, doubt="it has a fixed number of nodes, which may have room")
-    if _serves(pool, wanted):
-        types = _launched(pool, offer, wanted) if offer else 0
-        if types:
-            return Result(pool.name, types=types.bit_count())
-        doubt = "it allows values that the catalogue of instance types does not contain"
-        return Result(pool.name, doubt=doubt if offer else "its instance types are not known")
-    return Result(pool.name, _failure(pool, wanted))
+    types = _launched(pool, offer, wanted) if offer else 0
+    if types:
+        return Result(pool.name, types=types.bit_count())
+    doubt = "it allows values that the catalogue of instance types does not contain"
+    return Result(pool.name, doubt=doubt if offer else "its instance types are not known")
 
 
 def _launched(pool: _Pool, offer: _Offer, wanted: Demand) -> int:
@@ -739,7 +739,7 @@ def _label_failure(pool: _Pool, key: str, required: Requirement) -> Failure:
         return Failure("labels", text, key, f"add the label {label} to its template" if is_free else "")
     if key == _HOSTNAME:
         return Failure("labels", "a node of one host name is required, and new nodes have other names", key)
-    if key == _POOL_LABEL:
+    if key == NODE_POOL_LABEL:
         return Failure("labels", f"{key} {wanted} is required", key)
     change = f"allow {wanted} for {key}" if required.operator == "In" else ""
     return Failure("labels", f"{key} {wanted} is required, and it allows {_shown_values(present)}", key, change)

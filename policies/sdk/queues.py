@@ -24,7 +24,7 @@ from gpugate.policies.sdk.field_views import ListView, ObjectView, Shaped
 from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.gpu_demand import gpu_demand
 from gpugate.policies.sdk.platform import Taint
-from gpugate.policies.sdk.scheduling import alternatives, is_only, normalized, tolerated
+from gpugate.policies.sdk.scheduling import HARD_EFFECTS, alternatives, is_only, normalized, tolerated
 from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
@@ -216,5 +216,5 @@ def _is_tolerated(pod: Field, flavor: Field) -> bool:
     return all(
         tolerated(pod, Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)
         for taint in flavor["spec", "nodeTaints"]
-        if taint["effect"].text in {"NoSchedule", "NoExecute"}
+        if taint["effect"].text in HARD_EFFECTS
     )

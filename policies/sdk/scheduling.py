@@ -299,6 +299,10 @@ def _covers(operator: str, value: str, taint: str) -> bool:
     return operator == "Exists" or (operator == "Equal" and value == taint)
 
 
+# Effects of taints that keep off Pods without a toleration; PreferNoSchedule only makes a node the last choice.
+HARD_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
 def tolerated(pod: Field, taint: Taint, effect: str = "NoSchedule") -> bool:
     """Tell whether any toleration of a Pod (or Pod template) covers a taint of this effect."""
     return any(tolerates(t, taint, effect) for t in pod["spec", "tolerations"])

@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from gpugate.policies.sdk.facts import Known
+from gpugate.policies.sdk.facts import Known, named
 from gpugate.policies.sdk.field import Field, UnknownValueError
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
-from gpugate.policies.sdk.objects import NODE_POOL, POD, Kind, Operation, Request, Wrapper
+from gpugate.policies.sdk.objects import (
+    NODE_POOL,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    STORAGE_CLASS,
+    Operation,
+    Request,
+    Wrapper,
+)
 from gpugate.policies.sdk.platform import Platform, Target
 from gpugate.policies.sdk.policy import Context, Params
 from gpugate.policies.sdk.provisioning import PROVISIONING_NEEDS, Demand, demand, quantity_text, results
@@ -33,6 +42,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping, Sequence
 
+    from gpugate.policies.sdk.objects import Kind
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.provisioning import Result
     from gpugate.policies.sdk.scheduling import Requirements
@@ -40,10 +50,12 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = "gpugate.dev/why/v1"
 
-_CLAIM: Final = Kind("", ("v1",), "PersistentVolumeClaim", "persistentvolumeclaims")
-_VOLUME: Final = Kind("", ("v1",), "PersistentVolume", "persistentvolumes", namespaced=False)
-_CLASS: Final = Kind("storage.k8s.io", ("v1",), "StorageClass", "storageclasses", namespaced=False)
-_LOOKED_UP: Final = (*(need.kind for need in PROVISIONING_NEEDS), _CLAIM, _VOLUME, _CLASS)
+_LOOKED_UP: Final = (
+    *(need.kind for need in PROVISIONING_NEEDS),
+    PERSISTENT_VOLUME_CLAIM,
+    PERSISTENT_VOLUME,
+    STORAGE_CLASS,
+)
 # What the EBS CSI driver calls a zone (Karpenter AWS provider v1.14.1 `pkg/operator/operator.go`).
 _ZONES: Final = {"topology.ebs.csi.aws.com/zone": "topology.kubernetes.io/zone"}
 # A Pod with several volumes in several zones each has every combination of them.
@@ -249,16 +261,16 @@ def _volumes(pod: Pod, ctx: AnyContext) -> tuple[Requirements, ...]:
 
 
 def _topologies(claim_name: str, namespace: str, ctx: AnyContext) -> Iterator[Requirements]:
-    claim = _find(_CLAIM, claim_name, ctx, namespace)
+    claim = _find(PERSISTENT_VOLUME_CLAIM, claim_name, ctx, namespace)
     if claim["spec", "volumeName"].text:
-        volume = _find(_VOLUME, claim["spec", "volumeName"].text, ctx)["spec"]
+        volume = _find(PERSISTENT_VOLUME, claim["spec", "volumeName"].text, ctx)["spec"]
         is_local = bool(volume["local"] or volume["hostPath"])
         for term in volume["nodeAffinity", "required", "nodeSelectorTerms"]:
             read = (read_requirement(entry) for entry in term["matchExpressions"])
             movable = (pair for pair in read if pair and not (is_local and pair[0] == "kubernetes.io/hostname"))
             yield combine((_ZONES.get(key, key), requirement) for key, requirement in movable)
     else:
-        for topology in _find(_CLASS, claim["spec", "storageClassName"].text, ctx)["allowedTopologies"]:
+        for topology in _find(STORAGE_CLASS, claim["spec", "storageClassName"].text, ctx)["allowedTopologies"]:
             yield combine(
                 (_ZONES.get(key, key), Requirement(complement=False, values=frozenset(entry["values"].texts)))
                 for entry in topology["matchLabelExpressions"]
@@ -267,8 +279,7 @@ def _topologies(claim_name: str, namespace: str, ctx: AnyContext) -> Iterator[Re
 
 
 def _find(kind: Kind, name: str, ctx: AnyContext, namespace: str | None = None) -> Field:
-    fact = ctx.facts.list(kind, namespace)
-    return fact.by_name.get(name, Field(None)) if isinstance(fact, Known) else Field(None)
+    return named(ctx.facts.list(kind, namespace), name) or Field(None)
 
 
 def write_json(answers: Sequence[Answer]) -> str:
