@@ -13,8 +13,9 @@ from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.platform import Platform, Target
+from gpugate.policies.sdk.pod_requests import demand
 from gpugate.policies.sdk.policy import Context, Params
-from gpugate.policies.sdk.provisioning import demand, launchable, results
+from gpugate.policies.sdk.provisioning import launchable, results
 from gpugate.policies.sdk.scheduling import combine, read_requirement
 from gpugate.webhook.manifests.load import RunFacts
 

@@ -55,9 +55,10 @@ from gpugate.policies.sdk.node_pools import (
 )
 from gpugate.policies.sdk.objects import NODE, NODE_POOL, POD
 from gpugate.policies.sdk.platform import Taint
+from gpugate.policies.sdk.pod_requests import demand, read_amounts
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
-from gpugate.policies.sdk.provisioning import PROVISIONING_NEEDS, demand, launchable, read_amounts, results
+from gpugate.policies.sdk.provisioning import PROVISIONING_NEEDS, launchable, results
 from gpugate.policies.sdk.queues import QUEUE_NEEDS, admission
 from gpugate.policies.sdk.scheduling import HARD_EFFECTS, REQUIRED, alternatives
 from gpugate.policies.sdk.structs import Struct
@@ -67,8 +68,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field, Path
+    from gpugate.policies.sdk.pod_requests import Demand
     from gpugate.policies.sdk.policy import AnyContext
-    from gpugate.policies.sdk.provisioning import Demand, Failure, Result
+    from gpugate.policies.sdk.provisioning import Failure, Result
     from gpugate.policies.sdk.quantity import Amount
 
 _WHY: Final = "Karpenter launches no node for the Pod: unless another node has room, it stays Pending."

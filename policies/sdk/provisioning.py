@@ -8,8 +8,7 @@ Sources: Karpenter v1.14.1 `pkg/controllers/provisioning/scheduling/scheduler.go
 filterByRemainingResources, buildDaemonOverheadGroups), `nodeclaim.go` (CanAdd, filterInstanceTypesByRequirements),
 `nodeclaimtemplate.go`, `volumetopology.go`, `pkg/scheduling/requirements.go` (Compatible), `pkg/utils/resources/resources.go`
 (Fits), `pkg/apis/v1/labels.go` (WellKnownLabels); its AWS provider v1.14.1 `pkg/apis/v1/labels.go`,
-`pkg/providers/instancetype/types.go` (computeRequirements, kubeReservedResources); Kubernetes v0.36
-`k8s.io/component-helpers/resource/helpers.go` (PodRequests).
+`pkg/providers/instancetype/types.go` (computeRequirements, kubeReservedResources).
 """
 
 from __future__ import annotations
@@ -18,11 +17,10 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-import msgspec
 from msgspec.structs import replace
 
 from gpugate.policies.data.instance_types import INSTANCE_TYPE
-from gpugate.policies.sdk import quantity, scheduling
+from gpugate.policies.sdk import scheduling
 from gpugate.policies.sdk.facts import Known, Need, derived, each, named
 from gpugate.policies.sdk.node_pools import (
     AUTO_MODE,
@@ -42,6 +40,7 @@ from gpugate.policies.sdk.node_pools import (
 )
 from gpugate.policies.sdk.objects import DAEMON_SET, EC2_NODE_CLASS, NODE_OVERLAY, NODE_POOL
 from gpugate.policies.sdk.platform import Taint, at_least
+from gpugate.policies.sdk.pod_requests import COUNTED, has_claims, in_whole_units, read_amounts, requested
 from gpugate.policies.sdk.scheduling import HARD_EFFECTS, Requirement, alternatives, is_only, meeting, tolerated
 from gpugate.policies.sdk.structs import Struct
 
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.data.instance_types import InstanceTypes
     from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.pod_requests import Demand
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.quantity import Amount
     from gpugate.policies.sdk.scheduling import Requirements
@@ -115,7 +115,6 @@ _DOMAINS: Final = (
 _VALUES: Final = {CAPACITY_TYPE: frozenset(CAPACITY_TYPES), _OS: frozenset({"linux", "windows"})}
 # Resources that a type of EC2 has depending on its node class, or that the catalogue does not contain.
 _NOT_COMPARED: Final = ("ephemeral-storage", "pods", "vpc.amazonaws.com/pod-eni", "habana.ai/gaudi")
-_COUNTED: Final = ("cpu", "memory")
 # What every node has some of.
 _OF_EVERY_NODE: Final = frozenset({"cpu", "memory", "nodes"})
 # kubelet's reservation of memory without that for each Pod, in MiB.
@@ -159,92 +158,6 @@ class Result(Struct, frozen=True):
     failure: Failure | None = None
     doubt: str = ""
     types: int = 0
-
-
-class Demand(Struct, frozen=True):
-    """What a Pod asks of a node.
-
-    Attributes:
-        pod: the Pod or Pod template.
-        alternatives: what it requires of labels: one of these.
-        requests: resource -> amount, as the scheduler counts it.
-        whole: the same in whole units: CPU in millicores.
-        claims: whether it uses ResourceClaims.
-        volumes: what its volumes require of labels: one of these; empty where they require nothing.
-        tolerations: which taints it is known to tolerate, or not.
-    """
-
-    pod: Field
-    alternatives: tuple[Requirements, ...]
-    requests: dict[str, Amount]
-    whole: dict[str, int]
-    claims: bool
-    volumes: tuple[Requirements, ...] = ()
-    tolerations: dict[tuple[Taint, str], bool] = msgspec.field(default_factory=dict)
-
-    def tolerates(self, taint: tuple[Taint, str]) -> bool:
-        """Tell whether the Pod tolerates a taint with its effect."""
-        known = self.tolerations.get(taint)
-        if known is None:
-            known = self.tolerations[taint] = tolerated(self.pod, *taint)
-        return known
-
-
-def demand(pod: Field, ctx: AnyContext) -> Demand:
-    """Return what a Pod or Pod template asks of a node."""
-    requests = requested(pod)
-    return Demand(pod, ctx.derived(alternatives), requests, _whole(requests), _has_claims(pod))
-
-
-def _has_claims(pod: Field) -> bool:
-    spec = pod["spec"]
-    containers = (*spec["containers"], *spec["initContainers"])
-    return any(spec["resourceClaims"]) or any(any(c["resources", "claims"]) for c in containers)
-
-
-def requested(pod: Field) -> dict[str, Amount]:
-    """Return what the scheduler counts for a Pod; amounts that cannot be read are left out.
-
-    Containers and sidecars together, or the largest init container with the sidecars before it, whichever is more; what
-    the Pod states for all of them (`spec.resources`) replaces that; its overhead is added.
-    """
-    spec = pod["spec"]
-    total: dict[str, Amount] = {}
-    peak: dict[str, Amount] = {}
-    for step in spec["initContainers"]:
-        own = _own_requests(step["resources"])
-        for name, amount in own.items():
-            peak[name] = max(peak.get(name, 0), total.get(name, 0) + amount)
-        if step["restartPolicy"].text == "Always":
-            _add(total, own)
-    for container in spec["containers"]:
-        _add(total, _own_requests(container["resources"]))
-    for name, amount in peak.items():
-        total[name] = max(total.get(name, 0), amount)
-    if spec["resources"]:
-        stated = _own_requests(spec["resources"])
-        total |= {name: amount for name, amount in stated.items() if name in _COUNTED or name.startswith("hugepages-")}
-    if spec["overhead"]:
-        _add(total, dict(read_amounts(spec["overhead"])))
-    return {name: amount for name, amount in total.items() if amount > 0}
-
-
-def _own_requests(resources: Field) -> dict[str, Amount]:
-    return dict(read_amounts(resources["limits"])) | dict(read_amounts(resources["requests"]))
-
-
-def read_amounts(block: Field) -> Iterator[tuple[str, Amount]]:
-    """Yield the resources of a block and their amounts; those that cannot be read are left out."""
-    for name, field in block.items():
-        try:
-            yield name, quantity.parse(field.value)
-        except quantity.QuantityError:
-            continue
-
-
-def _add(total: dict[str, Amount], more: Mapping[str, Amount]) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, 0) + amount
 
 
 class _Group(Struct, frozen=True):
@@ -490,7 +403,7 @@ def _daemons(known: Known, ctx: AnyContext) -> tuple[tuple[Field, tuple[Requirem
     Karpenter leaves out those with ResourceClaims, as their Pods.
     """
     templates = [each["spec", "template"] for each in known.items]
-    read = ((pod, alternatives(pod, ctx), _whole(requested(pod))) for pod in templates if not _has_claims(pod))
+    read = ((pod, alternatives(pod, ctx), in_whole_units(requested(pod))) for pod in templates if not has_claims(pod))
     return tuple(found for found in read if found[2])
 
 
@@ -630,11 +543,6 @@ def _having(offer: _Offer, resource: str, amount: int) -> int:
     if scale:
         return scale.at_least(amount)
     return 0 if offer.only_known else catalogue.everything
-
-
-def _whole(amounts: Mapping[str, Amount]) -> dict[str, int]:
-    """Return amounts in whole units: CPU in millicores, which is the least that Kubernetes counts, and others as they are."""
-    return {name: math.ceil(amount * 1000 if name == "cpu" else amount) for name, amount in amounts.items()}
 
 
 def _result(pool: _Pool, wanted: Demand) -> Result:
@@ -784,7 +692,7 @@ def _resource_failure(pool: _Pool, offer: _Offer, types: int, required: Requirem
     catalogue = offer.types.catalogue
     change = _allowing(pool, offer, required, wanted)
     alone = _regrouped(offer)
-    ordered = sorted(wanted.requests, key=lambda name: (name in _COUNTED, name))
+    ordered = sorted(wanted.requests, key=lambda name: (name in COUNTED, name))
     for resource in ordered:
         amount = wanted.requests[resource]
         if not types & _having(alone, resource, wanted.whole[resource]):
@@ -794,7 +702,7 @@ def _resource_failure(pool: _Pool, offer: _Offer, types: int, required: Requirem
                 if most
                 else "none of its instance types has it"
             )
-            if not most and resource not in catalogue.allocatable and resource not in _COUNTED:
+            if not most and resource not in catalogue.allocatable and resource not in COUNTED:
                 have = "Karpenter knows no instance type that has it"
                 change = change or f"add {resource} to the capacity of a NodeOverlay"
             return Failure(

@@ -22,8 +22,9 @@ from gpugate.policies.sdk.objects import (
     Wrapper,
 )
 from gpugate.policies.sdk.platform import Platform, Target
+from gpugate.policies.sdk.pod_requests import Demand, demand
 from gpugate.policies.sdk.policy import Context, Params
-from gpugate.policies.sdk.provisioning import PROVISIONING_NEEDS, Demand, demand, quantity_text, results
+from gpugate.policies.sdk.provisioning import PROVISIONING_NEEDS, quantity_text, results
 from gpugate.policies.sdk.scheduling import Requirement, combine, read_requirement
 from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.audit.dump import DumpSource
