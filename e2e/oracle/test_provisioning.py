@@ -10,19 +10,20 @@ from msgspec.structs import replace
 from oracle.provisioning_strategies import CATALOGUE, NAMES, clusters, instance_types
 
 from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.launch_failures import results
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.platform import Platform, Target
 from gpugate.policies.sdk.pod_requests import demand
 from gpugate.policies.sdk.policy import Context, Params
-from gpugate.policies.sdk.provisioning import launchable, results
+from gpugate.policies.sdk.provisioning import launchable
 from gpugate.policies.sdk.scheduling import combine, read_requirement
 from gpugate.webhook.manifests.load import RunFacts
 
 if TYPE_CHECKING:
     from oracle.process import Oracle
 
-    from gpugate.policies.sdk.provisioning import Result
+    from gpugate.policies.sdk.launch_failures import Result
 
 Json = dict[str, Any]
 POOL = GroupVersionKind("karpenter.sh", "v1", "NodePool")

@@ -47,6 +47,7 @@ from gpugate.policies.pods._placement import LATE_LABELS, given_labels, has_acce
 from gpugate.policies.sdk.facts import Known, Need, derived, each
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, gpu_demand
+from gpugate.policies.sdk.launch_failures import results
 from gpugate.policies.sdk.node_pools import (
     INSTANCE_TYPES,
     NODE_POOL_LABEL,
@@ -58,7 +59,7 @@ from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.pod_requests import demand, read_amounts
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
-from gpugate.policies.sdk.provisioning import PROVISIONING_NEEDS, launchable, results
+from gpugate.policies.sdk.provisioning import PROVISIONING_NEEDS, launchable
 from gpugate.policies.sdk.queues import QUEUE_NEEDS, admission
 from gpugate.policies.sdk.scheduling import HARD_EFFECTS, REQUIRED, alternatives
 from gpugate.policies.sdk.structs import Struct
@@ -68,9 +69,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field, Path
+    from gpugate.policies.sdk.launch_failures import Failure, Result
     from gpugate.policies.sdk.pod_requests import Demand
     from gpugate.policies.sdk.policy import AnyContext
-    from gpugate.policies.sdk.provisioning import Failure, Result
     from gpugate.policies.sdk.quantity import Amount
 
 _WHY: Final = "Karpenter launches no node for the Pod: unless another node has room, it stays Pending."

@@ -10,6 +10,7 @@ import msgspec
 
 from gpugate.policies.sdk.facts import Known, named
 from gpugate.policies.sdk.field import Field, UnknownValueError
+from gpugate.policies.sdk.launch_failures import quantity_text, results
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.objects import (
     NODE_POOL,
@@ -24,7 +25,7 @@ from gpugate.policies.sdk.objects import (
 from gpugate.policies.sdk.platform import Platform, Target
 from gpugate.policies.sdk.pod_requests import Demand, demand
 from gpugate.policies.sdk.policy import Context, Params
-from gpugate.policies.sdk.provisioning import PROVISIONING_NEEDS, quantity_text, results
+from gpugate.policies.sdk.provisioning import PROVISIONING_NEEDS
 from gpugate.policies.sdk.scheduling import Requirement, combine, read_requirement
 from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.audit.dump import DumpSource
@@ -43,9 +44,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping, Sequence
 
+    from gpugate.policies.sdk.launch_failures import Result
     from gpugate.policies.sdk.objects import Kind
     from gpugate.policies.sdk.policy import AnyContext
-    from gpugate.policies.sdk.provisioning import Result
     from gpugate.policies.sdk.scheduling import Requirements
     from gpugate.webhook.audit.source import Source
 

@@ -9,12 +9,13 @@ import pytest
 
 from gpugate.policies.data.instance_types import load_instance_types
 from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.launch_failures import Result, results
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.platform import Platform, Target
 from gpugate.policies.sdk.pod_requests import demand, requested
 from gpugate.policies.sdk.policy import Context, Params
-from gpugate.policies.sdk.provisioning import Result, launchable, results
+from gpugate.policies.sdk.provisioning import launchable
 from gpugate.webhook.manifests.load import RunFacts
 
 if TYPE_CHECKING:
