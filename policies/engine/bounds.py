@@ -222,7 +222,7 @@ def too_many_templates(request: Request) -> tuple[Excess, ...]:
 
     Asked before each template becomes a subject, which takes the time and memory of what it copies.
     """
-    found = []
+    excesses = []
     kind = request.kind
     for dotted in (*TEMPLATES.get((kind.group, kind.kind), ()), *request.added_templates):
         if "*" in dotted:
@@ -230,37 +230,37 @@ def too_many_templates(request: Request) -> tuple[Excess, ...]:
             size = _members(request.object, dotted)
             if size > MOST_TEMPLATES:
                 violation = _violation(path, ".".join(path), size, MOST_TEMPLATES)
-                found.append(Excess(violation, size > _members(request.old_object, dotted), is_extreme=True))
-    return tuple(found or [*_too_many_nested(request)] or _too_much_shared(request))
+                excesses.append(Excess(violation, size > _members(request.old_object, dotted), is_extreme=True))
+    return tuple(excesses or [*_too_many_nested(request)] or _too_much_shared(request))
 
 
 def _too_much_shared(request: Request) -> Iterator[Excess]:
     """Yield what the templates of a workload copy from it, where all copies together exceed a bound by far."""
-    before = {each.field.path: each.size for each in _shared(request.kind, request.old_object)}
-    for each in _shared(request.kind, request.object):
-        most = _POD[each.place]
-        if each.size > _EXTREME * most:
-            path = each.field.path
-            grown = each.size > before.get(path, 0)
-            yield Excess(_violation(path, each.place, each.size, most), grown, is_extreme=True)
+    before = {copied.field.path: copied.size for copied in _shared(request.kind, request.old_object)}
+    for copied in _shared(request.kind, request.object):
+        most = _POD[copied.place]
+        if copied.size > _EXTREME * most:
+            path = copied.field.path
+            grown = copied.size > before.get(path, 0)
+            yield Excess(_violation(path, copied.place, copied.size, most), grown, is_extreme=True)
 
 
 def _shared(kind: GroupVersionKind, obj: dict[str, Json] | None) -> Iterator[Shared]:
     root = Field(obj)
     yield from shared(kind.group, kind.kind, root)
-    for each in nested(kind.group, kind.kind, root):
-        yield from shared(each.api_version.rpartition("/")[0], each.kind, each.root)
+    for inner in nested(kind.group, kind.kind, root):
+        yield from shared(inner.api_version.rpartition("/")[0], inner.kind, inner.root)
 
 
 def _too_many_nested(request: Request) -> Iterator[Excess]:
     """Yield where the objects that an object holds have more templates together; it holds no more objects than that."""
     total = 0
-    for each in nested(request.kind.group, request.kind.kind, Field(request.object)):
-        group = each.api_version.rpartition("/")[0]
-        for dotted in TEMPLATES.get((group, each.kind), ()):
-            total += _members(each.root.value, dotted)
+    for inner in nested(request.kind.group, request.kind.kind, Field(request.object)):
+        group = inner.api_version.rpartition("/")[0]
+        for dotted in TEMPLATES.get((group, inner.kind), ()):
+            total += _members(inner.root.value, dotted)
             if total > MOST_TEMPLATES:
-                path = (*each.root.path, *dotted[: dotted.index("*")])
+                path = (*inner.root.path, *dotted[: dotted.index("*")])
                 yield Excess(_violation(path, render(path), total, MOST_TEMPLATES), is_extreme=True)
                 return
 
@@ -271,15 +271,15 @@ def too_large(subjects: Sequence[Subject], old_subjects: Sequence[Subject]) -> t
     if not any(size > (part.most or 0) for part, (size, _) in sizes.items()):
         return ()
     before = _sizes(old_subjects)
-    found = []
+    excesses = []
     for part, (size, first) in sizes.items():
         most = part.most or 0
         if size > most:
             path = first.field[tuple(part.path.partition("[*]")[0].split("."))].path
             grown = part not in before or size > before[part][0]
             unit = "characters" if part.path.endswith(_TEXTS) else "entries"
-            found.append(Excess(_violation(path, part.path, size, most, unit), grown, size > _EXTREME * most))
-    return tuple(found)
+            excesses.append(Excess(_violation(path, part.path, size, most, unit), grown, size > _EXTREME * most))
+    return tuple(excesses)
 
 
 def _violation(path: Path, lists: str, size: int, most: int, unit: str = "entries") -> Violation:
@@ -292,13 +292,13 @@ def _members(value: object, path: Path) -> int:
     values, most = [value], 0
     for name in path:
         if name != "*":
-            values = [each[name] for each in values if isinstance(each, dict) and name in each]
+            values = [item[name] for item in values if isinstance(item, dict) and name in item]
             continue
-        lists = [each for each in values if isinstance(each, list | dict)]
+        lists = [item for item in values if isinstance(item, list | dict)]
         most = max(most, sum(map(len, lists)))
         if most > MOST_TEMPLATES:
             return most
-        values = [member for each in lists for member in (each.values() if isinstance(each, dict) else each)]
+        values = [member for item in lists for member in (item.values() if isinstance(item, dict) else item)]
     return most
 
 

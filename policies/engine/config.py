@@ -182,11 +182,11 @@ class PolicyConfig(_Strict, frozen=True, kw_only=True):
     @property
     def added_templates(self) -> Mapping[GroupVersionKind, tuple[TemplatePath, ...]]:
         """Type -> the paths of `pod_templates`, each once."""
-        found: dict[GroupVersionKind, tuple[TemplatePath, ...]] = {}
+        paths: dict[GroupVersionKind, tuple[TemplatePath, ...]] = {}
         for entry in self.pod_templates:
             kind = GroupVersionKind.of(entry.api_version, entry.kind)
-            found[kind] = tuple(dict.fromkeys((*found.get(kind, ()), entry.steps)))
-        return found
+            paths[kind] = tuple(dict.fromkeys((*paths.get(kind, ()), entry.steps)))
+        return paths
 
 
 T = TypeVar("T")
@@ -299,11 +299,11 @@ def parse(value: object, into: type[T], path: Path) -> T:
 
 
 def _config_error(text: str, into: type, path: Path) -> ConfigError:
-    found = _AT.fullmatch(text)
-    what, where = (found["what"], found["where"] or "") if found else (text, "")
+    match = _AT.fullmatch(text)
+    message, where = (match["what"], match["where"] or "") if match else (text, "")
     for step in re.finditer(r"\.([^.\[]+)|\[(\d+)\]", where.partition("[...]")[0]):
         path = (*path, int(step[2]) if step[2] else step[1])
-    unknown, missing, value = _UNKNOWN.fullmatch(what), _MISSING.fullmatch(what), _VALUE.fullmatch(what)
+    unknown, missing, value = _UNKNOWN.fullmatch(message), _MISSING.fullmatch(message), _VALUE.fullmatch(message)
     if unknown:
         name, words = unknown["name"], _words(into)
         # What is known elsewhere is misplaced and not misspelt.
@@ -312,7 +312,7 @@ def _config_error(text: str, into: type, path: Path) -> ConfigError:
     if missing:
         return ConfigError(path, f"missing `{missing['name']}`, which is required")
     meant = _did_you_mean(value["name"].lower(), _words(into)) if value else ""
-    return ConfigError(path, what[:1].lower() + what[1:] + meant)
+    return ConfigError(path, message[:1].lower() + message[1:] + meant)
 
 
 def _placed(into: type | None) -> str:
@@ -324,13 +324,13 @@ def _placed(into: type | None) -> str:
 def _words(into: type) -> list[str]:
     """Every key and every fixed value that the type or a section of it knows."""
     names: list[str] = []
-    seen: set[object] = set()
+    visited: set[object] = set()
     pending: list[object] = [into]
     while pending:
         part = pending.pop()
-        if part in seen:
+        if part in visited:
             continue
-        seen.add(part)
+        visited.add(part)
         if isinstance(part, type) and issubclass(part, msgspec.Struct):
             fields = msgspec.structs.fields(part)
             names += [field.encode_name for field in fields]

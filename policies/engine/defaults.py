@@ -48,7 +48,7 @@ def _filled(obj: object, fill: Callable[[dict[str, Json]], None]) -> dict[str, J
 def _copy(value: Json) -> Json:
     if isinstance(value, dict):
         # Most members are single values: half of the time goes without a call for each.
-        return {key: _copy(each) if isinstance(each, dict | list) else each for key, each in value.items()}
+        return {key: _copy(member) if isinstance(member, dict | list) else member for key, member in value.items()}
     if isinstance(value, list):
         return [_copy(member) for member in value]
     return value

@@ -36,12 +36,14 @@ def stance(rule: Rule, request: Request, exemptions: Sequence[Exemption]) -> Sta
 
 def applying(request: Request, config: PolicyConfig, today: dt.date) -> tuple[Exemption, ...]:
     """Return the exemptions in force that apply to a request, whatever policies they name."""
-    return tuple(each for each in config.exemptions if today <= each.expires and _lets_off(each, request))
+    return tuple(
+        exemption for exemption in config.exemptions if today <= exemption.expires and _lets_off(exemption, request)
+    )
 
 
 def exempting(name: str, request: Request, config: PolicyConfig, today: dt.date) -> Exemption | None:
     """Return the exemption that names what is found without a policy; a pattern does not mean it."""
-    return next((each for each in applying(request, config, today) if name in each.policies), None)
+    return next((exemption for exemption in applying(request, config, today) if name in exemption.policies), None)
 
 
 def exemption_note(exemption: Exemption) -> str:
@@ -97,7 +99,7 @@ class ExemptionUse:
     def __init__(self, ruleset: Ruleset, today: dt.date) -> None:
         self._config = ruleset.config
         self._rules = {rule.policy.id: rule for rule in ruleset.rules}
-        self._places = {id(exemption): place for place, exemption in enumerate(ruleset.config.exemptions)}
+        self._places = {id(exemption): index for index, exemption in enumerate(ruleset.config.exemptions)}
         self._today = today
 
     def of(self, verdict: Verdict) -> frozenset[int]:
@@ -108,8 +110,8 @@ class ExemptionUse:
         own = {self.place_of(malformed)} if malformed else set()
         noted = {finding.policy for finding in verdict.findings if finding.note}
         exemptions = applying(verdict.request, self._config, self._today) if noted else ()
-        found = (stance(self._rules[policy], verdict.request, exemptions).exemption for policy in noted)
-        return frozenset(own.union(self.place_of(exemption) for exemption in found if exemption is not None))
+        applied = (stance(self._rules[policy], verdict.request, exemptions).exemption for policy in noted)
+        return frozenset(own.union(self.place_of(exemption) for exemption in applied if exemption is not None))
 
     def place_of(self, exemption: Exemption) -> int:
         """Return where the configuration has an exemption."""
@@ -137,9 +139,9 @@ def unused(
         looked: policy in force -> whether it could look everywhere; nothing is said of an exemption for one that could
             not, or for none of them. None stands for a run in which all could.
     """
-    for place, exemption in enumerate(exemptions):
+    for index, exemption in enumerate(exemptions):
         by_anybody = exemption.users == ("*",) and exemption.groups == ("*",)
-        if place not in used and exemption.expires >= today and by_anybody and _looked(exemption, looked):
+        if index not in used and exemption.expires >= today and by_anybody and _looked(exemption, looked):
             yield f"{_named(exemption)}: applies to no finding ({exemption.owner}: {exemption.reason})"
 
 
@@ -154,8 +156,8 @@ def _looked(exemption: Exemption, looked: Mapping[str, bool] | None) -> bool:
 
 def bound_to_people(exemptions: Sequence[Exemption], today: dt.date) -> int:
     """Count the exemptions in force that name users or groups, and are not applied because of that."""
-    found = (e for e in exemptions if e.expires >= today and (e.users != ("*",) or e.groups != ("*",)))
-    return sum(1 for _ in found)
+    restricted = (e for e in exemptions if e.expires >= today and (e.users != ("*",) or e.groups != ("*",)))
+    return sum(1 for _ in restricted)
 
 
 def _named(exemption: Exemption) -> str:

@@ -60,15 +60,15 @@ def release(error: BaseException) -> None:
     `orjson.JSONDecodeError.doc` is a copy of the whole text (orjson 3.13).
     """
     linked: list[BaseException | None] = [error]
-    seen: set[int] = set()
+    visited: set[int] = set()
     while linked:
-        each = linked.pop()
-        if each is None or id(each) in seen:
+        exception = linked.pop()
+        if exception is None or id(exception) in visited:
             continue
-        seen.add(id(each))
-        linked += [each.__cause__, each.__context__]
-        traceback.clear_frames(each.__traceback__)
-        each.__traceback__ = each.__cause__ = each.__context__ = None
+        visited.add(id(exception))
+        linked += [exception.__cause__, exception.__context__]
+        traceback.clear_frames(exception.__traceback__)
+        exception.__traceback__ = exception.__cause__ = exception.__context__ = None
 
 
 def _as_written(item: Patch | Violation | Skip) -> Patch | Violation | Skip:
@@ -107,7 +107,7 @@ def _passed(policy: str, stance: Stance) -> Outcome:
     return Outcome(policy, stance)
 
 
-class Judge:
+class Evaluation:
     """Evaluates one request: the rules that concern it, their findings, and the modes of these."""
 
     def __init__(
@@ -144,23 +144,23 @@ class Judge:
         """Return the rules that evaluate a subject: of its kind, subresource and operation, and not off for it."""
         # A request has one object, and all templates in it are Pods.
         whole = subject.wrapper is None
-        found = self._bound.get((whole, mutating))
-        if found is None:
-            found = self._bound[whole, mutating] = self._due(subject.kind, whole=whole, mutating=mutating)
-        return found
+        handlers = self._bound.get((whole, mutating))
+        if handlers is None:
+            handlers = self._bound[whole, mutating] = self._due(subject.kind, whole=whole, mutating=mutating)
+        return handlers
 
     def _due(self, kind: GroupVersionKind, *, whole: bool, mutating: bool) -> tuple[Bound, ...]:
         if self._left_alone:
             return ()
         subresource, operation = self.request.subresource, self.request.operation
-        found = self._ruleset.due(kind, subresource, operation, mutating=mutating)
+        due = self._ruleset.due(kind, subresource, operation, mutating=mutating)
         requested = self.request.requested_kind
         if whole and requested is not None and requested.kind == kind.kind and requested != kind:
             # The API server may have converted the object; a rule may be about the version the user sent.
             sent = self._ruleset.due(requested, subresource, operation, mutating=mutating)
-            found = (*found, *(bound for bound in sent if bound not in found))
+            due = (*due, *(bound for bound in sent if bound not in due))
         # Without modes of namespaces, no rule is off.
-        return found if self._ruleset.standings else tuple(each for each in found if self.standing(each[0]).stance)
+        return due if self._ruleset.standings else tuple(bound for bound in due if self.standing(bound[0]).stance)
 
     def concerns(self, subject: Subject) -> bool:
         """Tell whether any rule evaluates a subject."""
@@ -173,24 +173,24 @@ class Judge:
         add to is a warning at most.
         """
         groups: dict[tuple[int, Concern], list[tuple[Rule, Stance]]] = {}
-        for place, subject in enumerate(subjects):
+        for index, subject in enumerate(subjects):
             for rule, handler in (*self.bound(subject, mutating=True), *self.bound(subject, mutating=False)):
                 ceiling = Stance.WARN if handler.mutates else self._ceiling if subject.wrapper else Stance.ENFORCE
                 mode = min(self.standing(rule).stance, handler.at_most, ceiling)
-                groups.setdefault((place, handler.concerns), []).append((rule, mode))
+                groups.setdefault((index, handler.concerns), []).append((rule, mode))
         every = any(excess.is_extreme for excess in excesses)
         # Together first, because that reads each list once: most objects that are this large concern no policy.
         concerned, user = self._ruleset.concerned, self.request.user
         if not every and not any(
-            concerned(concern for at, concern in groups if at == place)(subject.field.value, user)
-            for place, subject in enumerate(subjects)
+            concerned(concern for at, concern in groups if at == index)(subject.field.value, user)
+            for index, subject in enumerate(subjects)
         ):
             return ()
         highest = Stance.OFF
         # What concerns most policies first: once the highest mode is known, the rest need not be looked at.
-        for (place, concern), rules in sorted(groups.items(), key=lambda group: -len(group[1])):
+        for (index, concern), rules in sorted(groups.items(), key=lambda group: -len(group[1])):
             mode = max(mode for _, mode in rules)
-            if mode > highest and (every or concerned([concern])(subjects[place].field.value, user)):
+            if mode > highest and (every or concerned([concern])(subjects[index].field.value, user)):
                 highest = mode
                 for rule, _ in rules:
                     self._called.setdefault(rule.policy.id, self.standing(rule).stance)
@@ -239,9 +239,9 @@ class Judge:
             memo,
             self.unhurried,
         )
-        found: list[Patch | Violation | Skip] = []
+        items: list[Patch | Violation | Skip] = []
         try:
-            found.extend(handler(subject.field, ctx))
+            items.extend(handler(subject.field, ctx))
         except UnknownValueError as unknown:
             # What came before was found without the value.
             self._draft(rule.policy.id).skipped[f"the value of placeholder {unknown.text} is unknown"] = None
@@ -257,7 +257,7 @@ class Judge:
             draft.error = described(error)
             release(error)
             return []
-        return [_as_written(item) for item in found] if self.request.is_template else found
+        return [_as_written(item) for item in items] if self.request.is_template else items
 
     def _may_find(self, handler: Handler[Any], subject: Subject, memo: dict[object, object]) -> bool:
         """Tell whether a handler may find or change anything in a subject; `memo` keeps what its concerns answered."""
@@ -398,8 +398,10 @@ class Judge:
         dropped: set[int] = set()
         for draft in with_doubles:
             for double, same_as in draft.doubles:
-                found = (stated[policy, double.path] for policy in same_as if (policy, double.path) in stated)
-                covering = next((finding for finding in found if finding.stance >= double.stance), None)
+                covering_findings = (
+                    stated[policy, double.path] for policy in same_as if (policy, double.path) in stated
+                )
+                covering = next((finding for finding in covering_findings if finding.stance >= double.stance), None)
                 if covering is not None:
                     dropped.add(id(double))
                     covers.setdefault(id(covering), []).append(double.policy)
@@ -423,8 +425,8 @@ class Judge:
         if not old_subjects:
             return False
         if id(handler) not in self._before:
-            kept = self._draft(rule.policy.id).error
-            found = [
+            error = self._draft(rule.policy.id).error
+            identities = [
                 self._ratchet.before(rule.policy.id, old)
                 for subject in old_subjects
                 if (rule, handler) in self.bound(subject, mutating=handler.mutates)
@@ -433,8 +435,8 @@ class Judge:
             ]
             self._draft(
                 rule.policy.id
-            ).error = kept  # an old object that breaks a policy says nothing about the new one
-            self._before[id(handler)] = frozenset(found)
+            ).error = error  # an old object that breaks a policy says nothing about the new one
+            self._before[id(handler)] = frozenset(identities)
         return self._ratchet.now(rule.policy.id, item) in self._before[id(handler)]
 
 
@@ -476,35 +478,35 @@ def evaluate(  # noqa: PLR0913 -- the three that make a verdict, and what differ
     added = ruleset.pod_templates.get(request.kind, ())
     if added != request.added_templates:
         request = replace(request, added_templates=added)
-    judge = Judge(ruleset, request, facts, today, template_ceiling, out_of_time)
-    judge.unhurried = unhurried
-    too_large = _too_many_templates(request, judge)
+    evaluation = Evaluation(ruleset, request, facts, today, template_ceiling, out_of_time)
+    evaluation.unhurried = unhurried
+    too_large = _too_many_templates(request, evaluation)
     if too_large is None:
-        if not any(judge.concerns(subject) for subject in request.subjects):
+        if not any(evaluation.concerns(subject) for subject in request.subjects):
             return Verdict(request)
-        too_large = _too_large(request, judge)
+        too_large = _too_large(request, evaluation)
     if too_large is not None:
         # Wrong types are reported of an object that concerns no policy too: they may be why none recognises it.
-        return Verdict(request, outcomes=judge.outcomes(), malformed=too_large or _malformed(request, judge))
-    malformed = _malformed(request, judge)
+        return Verdict(request, outcomes=evaluation.outcomes(), malformed=too_large or _malformed(request, evaluation))
+    malformed = _malformed(request, evaluation)
     subjects: tuple[Subject, ...] = request.subjects
     mutated = None
     if not malformed and request.operation is not Operation.DELETE:
-        mutated = mutate(judge, templates_only=phase is Phase.VALIDATE)
+        mutated = mutate(evaluation, templates_only=phase is Phase.VALIDATE)
         if mutated.working is not request.object:
             subjects = request.subjects_with(mutated.working)
     if phase is not Phase.MUTATE:
-        _validate(judge, subjects)
+        _validate(evaluation, subjects)
     return Verdict(
         request,
-        outcomes=judge.outcomes(),
+        outcomes=evaluation.outcomes(),
         malformed=malformed,
         object=mutated.stored if mutated else None,
         operations=mutated.operations if mutated else (),
     )
 
 
-def _too_many_templates(request: Request, judge: Judge) -> tuple[Violation, ...] | None:
+def _too_many_templates(request: Request, evaluation: Evaluation) -> tuple[Violation, ...] | None:
     """Return why a workload is not evaluated, before a subject is made of each template; None where it is."""
     if request.operation is Operation.DELETE:
         return None
@@ -514,36 +516,36 @@ def _too_many_templates(request: Request, judge: Judge) -> tuple[Violation, ...]
     root = Field(request.object)
     whole = Subject(request.kind, root)
     template = Subject(_POD, Field({}), Wrapper(request.kind, root))
-    return judge.refuse(excesses, (whole, template))
+    return evaluation.refuse(excesses, (whole, template))
 
 
-def _too_large(request: Request, judge: Judge) -> tuple[Violation, ...] | None:
+def _too_large(request: Request, evaluation: Evaluation) -> tuple[Violation, ...] | None:
     """Return why a request is not evaluated, none where it concerns no policy; None where it is evaluated."""
     if request.operation is Operation.DELETE:
         return None
     excesses = bounds.too_large(request.written, request.old_subjects)
-    return judge.refuse(excesses, request.written) if excesses else None
+    return evaluation.refuse(excesses, request.written) if excesses else None
 
 
-def _malformed(request: Request, judge: Judge) -> tuple[Violation, ...]:
+def _malformed(request: Request, evaluation: Evaluation) -> tuple[Violation, ...]:
     if request.operation is Operation.DELETE:
         return ()
-    found = [v for s in request.written if judge.concerns(s) for v in shapes.malformed(s)]
-    if found and request.old_subjects:
+    violations = [v for s in request.written if evaluation.concerns(s) for v in shapes.malformed(s)]
+    if violations and request.old_subjects:
         ratchet = Ratchet(request)
         had = {ratchet.before("", v) for s in request.old_subjects for v in shapes.malformed(s)}
-        found = [v for v in found if ratchet.now("", v) not in had]
-    if found and judge.exempts_malformed:
-        return tuple(replace(v, at_most=min(v.at_most, Stance.AUDIT)) for v in found)
-    return tuple(found)
+        violations = [v for v in violations if ratchet.now("", v) not in had]
+    if violations and evaluation.exempts_malformed:
+        return tuple(replace(v, at_most=min(v.at_most, Stance.AUDIT)) for v in violations)
+    return tuple(violations)
 
 
-def _validate(judge: Judge, subjects: tuple[Subject, ...]) -> None:
+def _validate(evaluation: Evaluation, subjects: tuple[Subject, ...]) -> None:
     for subject in subjects:
         memo: dict[object, object] = {}
-        for rule, handler in judge.bound(subject, mutating=False):
-            if rule.policy.id in judge.unmutated:
+        for rule, handler in evaluation.bound(subject, mutating=False):
+            if rule.policy.id in evaluation.unmutated:
                 continue
-            for item in judge.call(rule, handler, subject, memo):
+            for item in evaluation.call(rule, handler, subject, memo):
                 if not isinstance(item, Patch):
-                    judge.record(rule, handler, subject, item)
+                    evaluation.record(rule, handler, subject, item)

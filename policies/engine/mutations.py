@@ -12,7 +12,7 @@ from gpugate.policies.sdk.findings import Patch, Stance
 from gpugate.policies.sdk.structs import MutableStruct
 
 if TYPE_CHECKING:
-    from gpugate.policies.engine.evaluate import Judge
+    from gpugate.policies.engine.evaluate import Evaluation
     from gpugate.policies.engine.ruleset import Bound
     from gpugate.policies.sdk.field import Json, Path
 
@@ -49,21 +49,21 @@ class _BrokenError(Exception):
         self.policies = policies
 
 
-def mutate(judge: Judge, *, templates_only: bool) -> Mutated:
+def mutate(evaluation: Evaluation, *, templates_only: bool) -> Mutated:
     """Run every mutation that concerns the request, in turn, until all have seen the last change and want no other.
 
     Where two write to the same place, or one is never content, none of the patches is made and those policies broke.
 
     Args:
-        judge: what calls the rules and keeps what they find.
+        evaluation: what calls the rules and keeps what they find.
         templates_only: leave the object itself alone, and keep nothing: only see templates as their Pods will be.
     """
-    untouched = judge.request.object or {}
-    turns = _turns(judge, templates_only=templates_only)
+    untouched = evaluation.request.object or {}
+    turns = _turns(evaluation, templates_only=templates_only)
     if not turns:
         return Mutated(untouched, untouched)
     changes = _Changes(patching.Draft(untouched), patching.Draft(untouched))
-    sweep = _Sweep(judge, changes)
+    sweep = _Sweep(evaluation, changes)
     content = 0
     try:
         for turn in range(_ROUNDS * len(turns)):
@@ -75,20 +75,20 @@ def mutate(judge: Judge, *, templates_only: bool) -> Mutated:
             if content == len(turns):
                 return Mutated(changes.working.root, changes.stored.root, tuple(changes.operations))
     except _BrokenError as broken:
-        judge.fail(broken.policies, str(broken))
+        evaluation.fail(broken.policies, str(broken))
     else:
-        judge.fail(
+        evaluation.fail(
             tuple(dict.fromkeys(changes.writers.values())), "its own patches change the object again in every round"
         )
     return Mutated(untouched, untouched)
 
 
-def _turns(judge: Judge, *, templates_only: bool) -> list[tuple[Bound, list[int]]]:
+def _turns(evaluation: Evaluation, *, templates_only: bool) -> list[tuple[Bound, list[int]]]:
     """Return every mutation with the places of the subjects that it concerns."""
     turns: dict[int, tuple[Bound, list[int]]] = {}
-    for place in range(1 if templates_only else 0, len(judge.request.subjects)):
-        for bound in judge.bound(judge.request.subjects[place], mutating=True):
-            turns.setdefault(id(bound[1]), (bound, []))[1].append(place)
+    for index in range(1 if templates_only else 0, len(evaluation.request.subjects)):
+        for bound in evaluation.bound(evaluation.request.subjects[index], mutating=True):
+            turns.setdefault(id(bound[1]), (bound, []))[1].append(index)
     return list(turns.values())
 
 
@@ -99,18 +99,18 @@ class _Sweep:
     thousands of templates.
     """
 
-    def __init__(self, judge: Judge, changes: _Changes) -> None:
-        self._judge = judge
+    def __init__(self, evaluation: Evaluation, changes: _Changes) -> None:
+        self._evaluation = evaluation
         self._changes = changes
-        self._subjects = judge.request.subjects
+        self._subjects = evaluation.request.subjects
         self._memos: dict[int, dict[object, object]] = {}
 
     def run(self, bound: Bound, places: list[int], *, keep: bool) -> bool:
         """Run one mutation on its subjects; tell whether it changed anything. `keep` what else it says."""
         changed = False
-        for place in places:
-            own = self._subjects[place].field.path
-            patched = self._step(bound, place, keep=keep)
+        for index in places:
+            own = self._subjects[index].field.path
+            patched = self._step(bound, index, keep=keep)
             changed = changed or bool(patched)
             # What is shared by several templates must not be patched once for each of them.
             if any(path[: len(own)] != own for path in patched):
@@ -120,26 +120,26 @@ class _Sweep:
         return changed
 
     def _renew(self) -> None:
-        self._subjects = self._judge.request.subjects_with(self._changes.working.root)
+        self._subjects = self._evaluation.request.subjects_with(self._changes.working.root)
         self._memos.clear()
 
-    def _step(self, bound: Bound, place: int, *, keep: bool) -> list[Path]:
+    def _step(self, bound: Bound, index: int, *, keep: bool) -> list[Path]:
         """Run one mutation on one subject, and return the paths that it patched."""
         rule, handler = bound
-        judge, subject = self._judge, self._subjects[place]
+        evaluation, subject = self._evaluation, self._subjects[index]
         patched: list[Path] = []
-        for item in judge.call(rule, handler, subject, self._memos.setdefault(place, {})):
+        for item in evaluation.call(rule, handler, subject, self._memos.setdefault(index, {})):
             if not isinstance(item, Patch):
                 if keep:
-                    judge.record(rule, handler, subject, item)
+                    evaluation.record(rule, handler, subject, item)
                 continue
-            allowed = subject.wrapper is not None or judge.may_patch(rule, handler, item)
-            if judge.standing(rule).stance is Stance.ENFORCE and allowed:
+            allowed = subject.wrapper is not None or evaluation.may_patch(rule, handler, item)
+            if evaluation.standing(rule).stance is Stance.ENFORCE and allowed:
                 _apply(self._changes, item, rule.policy.id, in_template=subject.wrapper is not None)
-                judge.record_patch(rule, subject, item)
+                evaluation.record_patch(rule, subject, item)
                 patched.append(item.path)
             elif keep:
-                judge.record_unmade(rule, subject, item, lowered=not allowed)
+                evaluation.record_unmade(rule, subject, item, lowered=not allowed)
         return patched
 
 

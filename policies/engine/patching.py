@@ -131,12 +131,12 @@ def pointer(path: Path) -> str:
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
 
 
-def _wrapped(rest: Path, patch: Patch) -> Json:
+def _wrapped(remainder: Path, patch: Patch) -> Json:
     """Make the parents that are missing: nested objects around the value."""
     value: Json = [patch.value] if patch.op == "append" else patch.value
-    if patch.op == "remove" or any(isinstance(key, int) for key in rest):
+    if patch.op == "remove" or any(isinstance(key, int) for key in remainder):
         raise PatchError(f"{render(patch.path)} has no parent")
-    for key in reversed(rest):
+    for key in reversed(remainder):
         value = {str(key): value}
     return value
 

@@ -95,27 +95,27 @@ class Ruleset:
     ) -> tuple[Bound, ...]:
         """Return what of `handlers` an operation calls: no mutation that rests on names which are not configured."""
         key = (kind.group, kind.version, kind.kind, subresource, operation, mutating)
-        found = self._due.get(key)
-        if found is None:
-            found = tuple(
+        handlers = self._due.get(key)
+        if handlers is None:
+            handlers = tuple(
                 (rule, handler)
                 for rule, handler in self.handlers(kind, subresource, mutating=mutating)
                 if operation in handler.operations
                 and (rule.is_configured or not (handler.mutates and handler.convention))
             )
-            if found:
+            if handlers:
                 # Only kinds of policies are kept, because a sender chooses the others.
-                self._due[key] = found
-        return found
+                self._due[key] = handlers
+        return handlers
 
     def concerned(self, concerns: Iterable[Concern]) -> Reader:
         """Return what tells whether any of some concerns holds for an object; each set of concerns is compiled once."""
         key = tuple(concerns)
-        found = self._concerned.get(key)
-        if found is None:
+        concern_reader = self._concerned.get(key)
+        if concern_reader is None:
             # Only sets of concerns that policies state, so their number is that of kinds and operations.
-            found = self._concerned[key] = reader(any_of(*key), self.config.platform)
-        return found
+            concern_reader = self._concerned[key] = reader(any_of(*key), self.config.platform)
+        return concern_reader
 
 
 def bind(catalog: Iterable[Policy], config: PolicyConfig, only: Collection[str] | None = None) -> Ruleset:
@@ -141,7 +141,7 @@ def bind(catalog: Iterable[Policy], config: PolicyConfig, only: Collection[str] 
         rules=rules,
         validators=_index(rules, mutating=False),
         mutators=_index(rules, mutating=True),
-        order={rule.policy.id: place for place, rule in enumerate(rules)},
+        order={rule.policy.id: index for index, rule in enumerate(rules)},
         tables={name: table.load() for name, table in tables.items()},
         pod_templates=config.added_templates,
         standings=(
@@ -154,15 +154,15 @@ def bind(catalog: Iterable[Policy], config: PolicyConfig, only: Collection[str] 
 def _readers(rules: Sequence[Rule], platform: Platform) -> dict[int, Reader]:
     """Return a reader for each handler that is concerned with some objects only; handlers share those of equal concerns."""
     by_concern: dict[Concern, Reader] = {}
-    found: dict[int, Reader] = {}
+    readers: dict[int, Reader] = {}
     for rule in rules:
         for handler in rule.policy.handlers:
             concern = handler.concerns
             if concern != EVERY_OBJECT:
                 if concern not in by_concern:
                     by_concern[concern] = reader(concern, platform)
-                found[id(handler)] = by_concern[concern]
-    return found
+                readers[id(handler)] = by_concern[concern]
+    return readers
 
 
 def _index(rules: Sequence[Rule], *, mutating: bool) -> _Index:
@@ -199,8 +199,11 @@ def _is_configured(policy: Policy, config: PolicyConfig, entry: PolicyEntry | No
     """Tell whether the platform has set the names that a policy rests on, or has chosen a mode for the policy itself."""
     if not policy.conventions or (entry is not None and entry.mode is not None):
         return True
-    given = {PARAMETERS_KEY: bool(entry and entry.params), CLASSES_KEY: config.platform.workload_classes is not None}
-    return all(given[key] for key in policy.conventions)
+    configured = {
+        PARAMETERS_KEY: bool(entry and entry.params),
+        CLASSES_KEY: config.platform.workload_classes is not None,
+    }
+    return all(configured[key] for key in policy.conventions)
 
 
 def entry_of(policy: Policy, config: PolicyConfig) -> str | None:
@@ -246,10 +249,10 @@ def _refuse_overlapping(entries: Iterable[str], path: Path) -> None:
     for pattern in patterns:
         if len(pattern) > _LONGEST_PATTERN:
             raise ConfigError((*path, pattern), f"is longer than {_LONGEST_PATTERN} characters, the maximum of a name")
-    for one, other in combinations(patterns, 2):
-        if formats.overlap(one, other):
+    for left, other in combinations(patterns, 2):
+        if formats.overlap(left, other):
             raise ConfigError(
-                (*path, other), f"some names match both `{one}` and this pattern: write patterns that do not overlap"
+                (*path, other), f"some names match both `{left}` and this pattern: write patterns that do not overlap"
             )
 
 
@@ -287,8 +290,8 @@ class Needs:
         fields = self._by_type[request.kind]
         if fields is None or request.object is None:
             return None
-        kept = _cut(request.object, fields)
-        return replace(request, object=kept if isinstance(kept, dict) else None, old_object=None)
+        remaining = _cut(request.object, fields)
+        return replace(request, object=remaining if isinstance(remaining, dict) else None, old_object=None)
 
 
 def _add(fields: _Fields, paths: Iterable[str]) -> None:

@@ -128,9 +128,9 @@ class _List(Struct, frozen=True):
     def faults(self, field: Field) -> Iterator[Violation]:
         if not isinstance(field.value, list):
             yield from _wrong(field, "a list")
-        for each in field:
-            if not self.element.fits(each.value):
-                yield from self.element.faults(each)
+        for element in field:
+            if not self.element.fits(element.value):
+                yield from self.element.faults(element)
 
 
 def _object(**members: _Shape) -> _Object:

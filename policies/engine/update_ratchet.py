@@ -53,14 +53,14 @@ class Ratchet:
 
 
 def _identity(policy: str, item: Violation | Patch, root: Mapping[str, Json]) -> Identity:
-    where = _place(item.path, root)
+    where = _identity_of(item.path, root)
     return (policy, where, item.message) if isinstance(item, Violation) else (policy, where, item.op, repr(item.value))
 
 
 def keyed_path(path: Path, root: Mapping[str, Json]) -> str:
     """Write a path with list elements named by their merge key: `spec.containers[name=a].image`; it survives a reordered list."""
     out = ""
-    for part in _place(path, root):
+    for part in _identity_of(path, root):
         if isinstance(part, tuple):
             out += f"[{part[0]}={part[1]}]"
         elif isinstance(part, int | str):
@@ -69,7 +69,7 @@ def keyed_path(path: Path, root: Mapping[str, Json]) -> str:
     return out
 
 
-def _place(path: Path, root: Mapping[str, Json]) -> Identity:
+def _identity_of(path: Path, root: Mapping[str, Json]) -> Identity:
     parts: list[object] = []
     value: object = root
     for part in path:
