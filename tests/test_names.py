@@ -20,7 +20,9 @@ PACKAGES = (
     "webhook/cli",
     "webhook/cluster",
     "webhook/config",
+    "webhook/manifests",
     "webhook/operate",
+    "webhook/project",
     "webhook/schemas",
     "webhook/testing",
 )

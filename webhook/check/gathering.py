@@ -59,7 +59,7 @@ def gather_inputs(paths: Sequence[str], args: argparse.Namespace, kube_version: 
     inputs += _named(args, inputs)
     if args.stdin_filename:
         inputs = [
-            replace(part, shown=args.stdin_filename) if isinstance(part, Input) and part.name == STDIN else part
+            replace(part, display_name=args.stdin_filename) if isinstance(part, Input) and part.name == STDIN else part
             for part in inputs
         ]
     inputs = [_with_objects(part, args.objects_in_values) if isinstance(part, Input) else part for part in inputs]

@@ -59,7 +59,7 @@ class Project(Struct, frozen=True):
                 prefix = next((name for name in names if str(error).startswith(name)), None)
                 if prefix and settled_setting.source in {Source.ENVIRONMENT, Source.FILE}:
                     raise UsageError(
-                        f"{settled_setting.place}: {settled_setting.setting.key}: {str(error).removeprefix(prefix)}"
+                        f"{settled_setting.location}: {settled_setting.setting.key}: {str(error).removeprefix(prefix)}"
                     ) from None
             raise
 

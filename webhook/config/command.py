@@ -65,7 +65,7 @@ class _Origins:
             if not is_set:
                 return otherwise
             value = value[part]
-        return f"{self._file}:{self._source.place(path)[0]}" if self._source else otherwise
+        return f"{self._file}:{self._source.locate(path)[0]}" if self._source else otherwise
 
 
 def _settings(project: Project) -> Iterator[_Line]:

@@ -94,32 +94,32 @@ class Positions:
 
     def all(self) -> dict[Path, Span]:
         """Return the places of all paths."""
-        found: dict[Path, Span] = {}
+        spans: dict[Path, Span] = {}
         # What an anchor repeats has its place where it is written, once.
         waiting: list[tuple[Path, Any, Any]] = [((), _first(self.root), self.root)] if self.root is not None else []
-        seen: set[int] = set()
+        visited: set[int] = set()
         while waiting:
             at, mark, node = waiting.pop()
-            found[at] = self._span(mark, node, exact=True)
-            if id(node) in seen:
+            spans[at] = self._span(mark, node, exact=True)
+            if id(node) in visited:
                 continue
-            seen.add(id(node))
+            visited.add(id(node))
             if isinstance(node, yaml.MappingNode):
                 keys = ((key, value) for key, value in node.value if isinstance(key, yaml.ScalarNode))
                 waiting += [((*at, yaml_reader.key_text(k.value, quoted=bool(k.style))), k, value) for k, value in keys]
             elif isinstance(node, yaml.SequenceNode):
                 waiting += [((*at, index), _first(item), item) for index, item in enumerate(node.value)]
-        return found
+        return spans
 
     def _span(self, mark: Any, node: Any, *, exact: bool) -> Span:
         if mark is None:
             return Span(self._offset, 1, 2, exact=False)
-        shown = self._shown(mark, node if exact else None)
-        start, end = shown.start_mark, shown.end_mark
+        marked = self._marked(mark, node if exact else None)
+        start, end = marked.start_mark, marked.end_mark
         last = end.column if end.line == start.line else len(self._line(start.line).rstrip())
         return Span(self._offset + mark.start_mark.line, start.column + 1, max(last, start.column + 1) + 1, exact)
 
-    def _shown(self, mark: Any, node: Any) -> Any:
+    def _marked(self, mark: Any, node: Any) -> Any:
         """The value, when it stands beside its key; else the key."""
         if node is None or not node.start_mark.line == node.end_mark.line == mark.start_mark.line:
             return mark
@@ -155,16 +155,16 @@ def _first(node: Any) -> Any:
 
 def _member(node: Any, name: str) -> tuple[Any, Any] | None:
     """The key and the value of a member; the last one, as kubectl reads it."""
-    found = None
+    entry = None
     for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
         if not isinstance(key, yaml.ScalarNode):
             continue
         if key.value == "<<" and not key.style:
             for merged in _merged(value):
-                found = _member(merged, name) or found
+                entry = _member(merged, name) or entry
         elif yaml_reader.key_text(key.value, quoted=bool(key.style)) == name:
-            found = (key, value)
-    return found
+            entry = (key, value)
+    return entry
 
 
 def _merged(value: Any) -> Iterator[Any]:
@@ -202,7 +202,7 @@ class SourceText:
 
     @cached_property
     def _lines(self) -> list[str]:
-        return lines_of_document(self.document.shown or self.document.text, self._positions.root)
+        return lines_of_document(self.document.file_text or self.document.text, self._positions.root)
 
 
 _SEPARATOR: Final = re.compile(r"^---(?P<behind>[^\n]*)\n?", re.MULTILINE)
@@ -222,7 +222,7 @@ _TEMPLATE: Final = "this looks like a template: render it first, as in `helm tem
 class Document(Struct, frozen=True):
     """One document of a file: its text, the line (from 1) and the offset at which that begins, and its value.
 
-    `places` are those of its paths where the text is not YAML, `shown` is the text of the file where parts of it are replaced in
+    `places` are those of its paths where the text is not YAML, `file_text` is the text of the file where parts of it are replaced in
     `text`, and `derived` says that no edit of the text is one of the file. A document is `partial` where something else adds to
     its value before the API server sees it, so that no schema applies. `braces` says that the object which holds the text
     fills in its placeholders in braces.
@@ -234,7 +234,7 @@ class Document(Struct, frozen=True):
     value: Json
     start: int = 0
     places: Mapping[Path, Span] | None = None
-    shown: str = ""
+    file_text: str = ""
     derived: bool = False
     partial: bool = False
     braces: bool = False
@@ -289,13 +289,13 @@ def has_head(text: str) -> bool:
 
 
 def _keys_in_braces(text: str, start: int) -> set[str]:
-    depth, found = 0, set()
+    depth, keys = 0, set()
     for token in _TOKEN.finditer(text, start):
         if token["bracket"]:
             depth += 1 if token["bracket"] in "{[" else -1
         elif depth == 1 and (token["colon"] or token["after"]):
-            found.add(token["quoted"] or token["word"])
-    return found
+            keys.add(token["quoted"] or token["word"])
+    return keys
 
 
 def _keys_in_lines(text: str, indent: str) -> set[str]:
@@ -380,20 +380,20 @@ def _left(
     source: str, text: str, start: int, problem: Problem, read: int, reader: _Reader
 ) -> Iterable[Document | Problem] | None:
     """Read what is left of a text, whose next value is not JSON, as YAML; None when it is to be read as JSON."""
-    rest = text[start:]
-    separator = _SEPARATOR.search(rest)
-    at_once = separator is not None and not rest[: separator.start()].strip()
+    remainder = text[start:]
+    separator = _SEPARATOR.search(remainder)
+    at_once = separator is not None and not remainder[: separator.start()].strip()
     if read > 1:
         mixed = replace(problem, message=_MIXED, remedy=_UNMIX)
         return [mixed, *_stream(source, text, start, reader)] if at_once else None
     if separator:
         return _stream(source, text, start, reader)
-    found = list(_stream(source, text, start, reader))
-    if any(isinstance(each, Problem) and not each.warning for each in found):
-        return None if read or source.endswith(_JSON_SUFFIXES) else found
+    parts = list(_stream(source, text, start, reader))
+    if any(isinstance(part, Problem) and not part.warning for part in parts):
+        return None if read or source.endswith(_JSON_SUFFIXES) else parts
     if source.endswith(_JSON_SUFFIXES):
-        found.insert(0, replace(problem, remedy=f"{problem.remedy}; kubectl reads it as YAML", warning=True))
-    return found
+        parts.insert(0, replace(problem, remedy=f"{problem.remedy}; kubectl reads it as YAML", warning=True))
+    return parts
 
 
 def _stream(source: str, text: str, start: int, reader: _Reader) -> Iterator[Document | Problem]:
@@ -406,18 +406,18 @@ def _stream(source: str, text: str, start: int, reader: _Reader) -> Iterator[Doc
     text, line, counted = text[start:], 1 + text.count("\n", 0, start), 0
     begin = content = 0  # of the document, and of its first line that is no separator
     for separator in _SEPARATOR.finditer(text):
-        place, behind = separator.start(), separator["behind"].strip()
-        before = text[begin:place]
-        if place > content:
+        position, behind = separator.start(), separator["behind"].strip()
+        before = text[begin:position]
+        if position > content:
             line, counted = line + _lines(text[counted:begin]), begin
-            yield from _yaml(source, text[begin:place], line, start + begin, reader)
+            yield from _yaml(source, text[begin:position], line, start + begin, reader)
             content = separator.end()
             # To a parser of YAML, `---#` is not a separator but the beginning of a text.
-            begin = place if separator["behind"][:1] in _BLANK else content
+            begin = position if separator["behind"][:1] in _BLANK else content
         else:
-            begin = place
+            begin = position
         if behind and not behind.startswith("#"):
-            line, counted = line + _lines(text[counted:place]), place
+            line, counted = line + _lines(text[counted:position]), position
             following = _SEPARATOR.search(text, separator.end())
             after = text[separator.end() : following.start() if following else len(text)]
             passing = None if has_head(before) or has_head(after) else Passing.NON_MANIFEST
@@ -437,14 +437,14 @@ def _yaml(source: str, text: str, first_line: int, start: int, reader: _Reader) 
         yield _problem(source, text, first_line, error)
         return
     if parsed.notes:
-        shown = SourceText(Document(source, text, first_line, None, start))
+        source_text = SourceText(Document(source, text, first_line, None, start))
         passing = _foreign(parsed.value)
         for note in parsed.notes[:_MOST_NOTES]:
             line = first_line + note.line - 1
             yield Problem(
                 *(source, line, note.column, note.message, note.remedy),
                 warning=True,
-                excerpt=shown.around(line),
+                excerpt=source_text.around(line),
                 passing=passing,
             )
     if len(parsed.notes) > _MOST_NOTES:
@@ -488,12 +488,12 @@ def _problem(
     source: str,
     text: str,
     first_line: int,
-    found: ReadError,
+    error: ReadError,
 ) -> Problem:
-    line, lines = first_line + found.line - 1, text.splitlines()
+    line, lines = first_line + error.line - 1, text.splitlines()
     # A template's braces are often reported on the line after them.
-    template = any("{{" in near for near in lines[max(0, found.line - 2) : found.line])
-    remedy = _TEMPLATE if template else found.remedy
+    template = any("{{" in near for near in lines[max(0, error.line - 2) : error.line])
+    remedy = _TEMPLATE if template else error.remedy
     around = excerpt(lines_of_broken(text), line, first_line)
-    passing = _passing(text, found.line)
-    return Problem(source, line, found.column, found.message, remedy, excerpt=around, passing=passing)
+    passing = _passing(text, error.line)
+    return Problem(source, line, error.column, error.message, remedy, excerpt=around, passing=passing)

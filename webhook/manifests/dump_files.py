@@ -72,19 +72,19 @@ def dumped(paths: Iterable[str]) -> Iterator[Manifest | Problem]:
 
     An object that is there twice is yielded once: a must-gather has Pods in the list of their namespace, and in files.
     """
-    seen: set[tuple[str, str, str, str]] = set()
+    keys: set[tuple[str, str, str, str]] = set()
     for path in expand(paths):
         if isinstance(path, Problem):
             yield path
-        for found in found_in(path) if isinstance(path, Input) else ():
-            if isinstance(found, Problem):
-                yield found
-            elif isinstance(found, Manifest):
-                request = found.request
+        for part in found_in(path) if isinstance(path, Input) else ():
+            if isinstance(part, Problem):
+                yield part
+            elif isinstance(part, Manifest):
+                request = part.request
                 key = (request.kind.group, request.kind.kind, request.namespace, request.name)
-                if not request.name or key not in seen:
-                    seen.add(key)
-                    yield found
+                if not request.name or key not in keys:
+                    keys.add(key)
+                    yield part
 
 
 def _of_documents(file: Input, data: bytes) -> Iterator[Manifest | Problem | ListKind]:
@@ -110,10 +110,10 @@ def _of_list(file: Input, text: str, items: re.Match[str]) -> Iterator[Manifest 
     """Read a list of YAML item by item: as one document it would be over every limit, and one broken item the end of it."""
     ending = _END.search(text, items.end())
     end = ending.start() if ending else len(text)
-    said = {found["key"]: found["value"] for found in _TYPE.finditer(text[: items.start()] + text[end:])}
-    kind = GroupVersionKind.of(said.get("apiVersion", "v1"), said.get("kind", "List"))
+    head = {member["key"]: member["value"] for member in _TYPE.finditer(text[: items.start()] + text[end:])}
+    kind = GroupVersionKind.of(head.get("apiVersion", "v1"), head.get("kind", "List"))
     yield from _typed(kind)
-    starts = [found.start() for found in _ITEM.finditer(text, items.end(), end)]
+    starts = [item.start() for item in _ITEM.finditer(text, items.end(), end)]
     line = text.count("\n", 0, items.end())
     for start, stop in zip(starts, [*starts[1:], end], strict=True):
         chunk = text[start:stop]
@@ -132,6 +132,6 @@ def _typed(kind: GroupVersionKind) -> Iterator[ListKind]:
 
 
 def _objects(document: Document, *, lenient: bool = False) -> Iterator[Manifest | Problem]:
-    for found in objects(document, lenient=lenient):
-        if isinstance(found, Manifest | Problem):
-            yield found
+    for part in objects(document, lenient=lenient):
+        if isinstance(part, Manifest | Problem):
+            yield part

@@ -56,13 +56,13 @@ def first_step(now: Json, wanted: Json, path: Path = ()) -> Put | Insert | Drop 
     return None if same(now, wanted) else Put(path, wanted)
 
 
-def same(one: Json, other: Json) -> bool:
+def same(left: Json, other: Json) -> bool:
     """Tell whether two values are the same in JSON, where 1 is 1.0 and is not true."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and one == other
+    if isinstance(left, dict) and isinstance(other, dict):
+        return left.keys() == other.keys() and all(same(value, other[key]) for key, value in left.items())
+    if isinstance(left, list) and isinstance(other, list):
+        return len(left) == len(other) and all(map(same, left, other))
+    return isinstance(left, bool) == isinstance(other, bool) and left == other
 
 
 def _in_object(now: dict[str, Json], wanted: dict[str, Json], path: Path) -> Put | Insert | Drop | None:
@@ -118,18 +118,18 @@ def insert_in_block(text: str, container: Node, part: str | int, value: Json, st
 def replace_in_block(text: str, container: Node, entry: Entry, value: Json, style: Style) -> str:
     """Write another value in place of that of a member or element."""
     old = entry.value
-    rest = text[old.end : _line_end(text, old.end)]
+    remainder = text[old.end : _line_end(text, old.end)]
     one_line = "\n" not in text[old.start : old.end]
-    if value and isinstance(value, dict | list) and container.sort == "object" and one_line and _is_blank(rest):
+    if value and isinstance(value, dict | list) and container.sort == "object" and one_line and _is_blank(remainder):
         indent = column(text, entry.start) + (style.dash if isinstance(value, list) else style.step)
-        head = text[: old.start].rstrip(" \t") + (f" {rest.strip()}" if rest.strip() else "")
+        head = text[: old.start].rstrip(" \t") + (f" {remainder.strip()}" if remainder.strip() else "")
         lines = style.block(value, indent)
-        return head + "".join(style.newline + line for line in lines) + text[old.end + len(rest) :]
+        return head + "".join(style.newline + line for line in lines) + text[old.end + len(remainder) :]
     whole_lines = old.sort in {"object", "list"} and not old.flow
     line = _line_start(text, old.start)
     if (
         has_comment(text, old)
-        or (whole_lines and rest.strip())
+        or (whole_lines and remainder.strip())
         or (whole_lines and _about(text, line, column(text, old.start), entry.start) < line)
     ):
         raise EditError("the value contains a comment")
@@ -192,10 +192,10 @@ def dash(text: str, container: Node, index: int) -> int:
     """Return the offset of the dash before an element of a list."""
     begin = container.entries[index - 1].value.end if index else container.start
     between = text[begin : container.entries[index].start]
-    found = next((mark for mark in _DASH.finditer(between) if mark[0] == "-"), None)
-    if found is None:
+    dash_mark = next((mark for mark in _DASH.finditer(between) if mark[0] == "-"), None)
+    if dash_mark is None:
         raise EditError("the dash of an element cannot be found")
-    return begin + found.start()
+    return begin + dash_mark.start()
 
 
 def column(text: str, offset: int) -> int:
@@ -238,11 +238,11 @@ def _stripped(text: str, value: Node) -> tuple[str, int]:
     while value.entries:
         value = value.entries[-1].value
     head = _line_end(text, value.start)
-    found = list(_KEEPING.finditer(text, value.start, head)) if value.sort == "block" else []
-    if not found or "-" in text[found[0].start() : found[0].end() + 1]:
+    keeping = list(_KEEPING.finditer(text, value.start, head)) if value.sort == "block" else []
+    if not keeping or "-" in text[keeping[0].start() : keeping[0].end() + 1]:
         return text, len(text)
-    mark = f"{found[0]['sign']}{found[0]['indent']}{found[0]['same']}-"
-    text = text[: found[0].start()] + mark + text[found[0].end() :]
+    mark = f"{keeping[0]['sign']}{keeping[0]['indent']}{keeping[0]['same']}-"
+    text = text[: keeping[0].start()] + mark + text[keeping[0].end() :]
     return text, len(text)
 
 
@@ -254,8 +254,8 @@ def _about(text: str, line: int, indent: int, begin: int) -> int:
     """Return where the comments begin that stand right above a line and in its column, at or behind the offset `begin`."""
     while line > begin:
         above = _line_start(text, line - 1)
-        found = _COMMENT_LINE.match(text, above, line)
-        if found is None or len(found["indent"]) != indent or above < begin:
+        comment = _COMMENT_LINE.match(text, above, line)
+        if comment is None or len(comment["indent"]) != indent or above < begin:
             return line
         line = above
     return line
@@ -272,10 +272,10 @@ def _inside(text: str, value: Node, end: int, indent: int) -> int:
     line, is_left_out = _past(text, at), False
     while line < len(text):
         stop = _line_end(text, line)
-        found = _COMMENT_LINE.match(text, line, stop)
-        if found:
-            is_left_out = in_column and len(found["indent"]) == indent and (is_left_out or bool(found["element"]))
-            if len(found["indent"]) <= indent and not is_left_out:
+        comment = _COMMENT_LINE.match(text, line, stop)
+        if comment:
+            is_left_out = in_column and len(comment["indent"]) == indent and (is_left_out or bool(comment["element"]))
+            if len(comment["indent"]) <= indent and not is_left_out:
                 return at
             at = stop
         elif text[line:stop].strip():
@@ -286,8 +286,8 @@ def _inside(text: str, value: Node, end: int, indent: int) -> int:
     return at
 
 
-def _is_blank(rest: str) -> bool:
-    return not rest.strip() or rest.lstrip().startswith("#")
+def _is_blank(remainder: str) -> bool:
+    return not remainder.strip() or remainder.lstrip().startswith("#")
 
 
 def _line_start(text: str, offset: int) -> int:
@@ -296,8 +296,8 @@ def _line_start(text: str, offset: int) -> int:
 
 def _line_end(text: str, offset: int) -> int:
     """The offset of the line break behind an offset, or of the end."""
-    found = text.find("\n", offset)
-    at = len(text) if found < 0 else found
+    newline = text.find("\n", offset)
+    at = len(text) if newline < 0 else newline
     return at - 1 if text[at - 1 : at] == "\r" and at > offset else at
 
 
@@ -307,8 +307,8 @@ def _past(text: str, end: int) -> int:
 
 
 def _next_line(text: str, offset: int) -> int:
-    found = text.find("\n", offset)
-    return len(text) if found < 0 else found + 1
+    newline = text.find("\n", offset)
+    return len(text) if newline < 0 else newline + 1
 
 
 _COMMENT: Final = re.compile(r"(?P<comma>\s*,)?[ \t]+#")
@@ -354,14 +354,14 @@ def remove_from_flow(text: str, container: Node, index: int) -> str:
     start, end = entries[index].start, entries[index].value.end
     if len(entries) == 1:
         start, end = container.start + 1, container.end - 1
-        kept = text[start : entries[0].start] + text[entries[0].value.end : end]
+        between = text[start : entries[0].start] + text[entries[0].value.end : end]
     elif index + 1 < len(entries):
         end = entries[index + 1].start
-        _, _, kept = text[entries[index].value.end : end].partition("\n")
+        _, _, between = text[entries[index].value.end : end].partition("\n")
     else:
-        kept = text[entries[index - 1].value.end : start]
+        between = text[entries[index - 1].value.end : start]
         start = entries[index - 1].value.end
-    if "#" in kept:
+    if "#" in between:
         raise EditError("a comment follows the value")
     return text[:start] + text[end:]
 
@@ -437,7 +437,7 @@ def _step(text: str, root: Node) -> int:
         for member in node.entries
         if node.sort == "object" and member.value.sort == "object" and member.value.entries and not member.value.flow
     ]
-    return _most([each for each in columns if each > 0])
+    return _most([column for column in columns if column > 0])
 
 
 def _most(columns: list[int]) -> int:

@@ -85,8 +85,8 @@ def child(node: Node, part: str | int) -> Entry | None:
     """Return a member, the last one where a key is repeated, or an element."""
     if isinstance(part, int):
         return node.entries[part] if node.sort == "list" and part < len(node.entries) else None
-    found = [entry for entry in node.entries if entry.name == part] if node.sort == "object" else []
-    return found[-1] if found else None
+    entries = [entry for entry in node.entries if entry.name == part] if node.sort == "object" else []
+    return entries[-1] if entries else None
 
 
 def walk(node: Node) -> Iterator[Node]:

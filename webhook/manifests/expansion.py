@@ -111,7 +111,9 @@ def needs_bases(request: Request) -> bool:
     return kind == _LLM_SERVICE and bool(list(Field(request.object)["spec", "baseRefs"]))
 
 
-def translated(verdict: Verdict, made: Expanded, own: Request, stated_of_base: Container[tuple[str, Path]]) -> Verdict:
+def translated(
+    verdict: Verdict, expansion: Expanded, own: Request, stated_of_base: Container[tuple[str, Path]]
+) -> Verdict:
     """Return a verdict on what is made as one on the object that it is made of.
 
     What is found of a value of the base is at the base's name, and is left out where it is `stated_of_base`, by policy
@@ -119,27 +121,31 @@ def translated(verdict: Verdict, made: Expanded, own: Request, stated_of_base: C
     """
 
     def is_new(policy: str, path: Path) -> bool:
-        return made.is_own(path) or (policy, (*made.prefix, *path)) not in stated_of_base
+        return expansion.is_own(path) or (policy, (*expansion.prefix, *path)) not in stated_of_base
 
     def written(outcome: Outcome) -> Outcome:
-        found = tuple(
-            replace(each, path=made.written(each.path)) for each in outcome.findings if is_new(each.policy, each.path)
+        findings = tuple(
+            replace(finding, path=expansion.written(finding.path))
+            for finding in outcome.findings
+            if is_new(finding.policy, finding.path)
         )
         patches = tuple(
-            replace(each, patch=replace(each.patch, path=made.written(each.patch.path)))
-            for each in outcome.template_patches
-            if is_new(outcome.policy, each.patch.path)
+            replace(group, patch=replace(group.patch, path=expansion.written(group.patch.path)))
+            for group in outcome.template_patches
+            if is_new(outcome.policy, group.patch.path)
         )
-        return replace(outcome, findings=found, patches=(), template_patches=patches)
+        return replace(outcome, findings=findings, patches=(), template_patches=patches)
 
-    wrong = tuple(replace(each, path=made.written(each.path)) for each in verdict.malformed)
+    wrong = tuple(replace(finding, path=expansion.written(finding.path)) for finding in verdict.malformed)
     return Verdict(own, tuple(map(written, verdict.outcomes)), wrong)
 
 
 def stated(verdict: Verdict) -> frozenset[tuple[str, Path]]:
     """Return the policies and paths of what a verdict states of Pod templates."""
-    found = {(each.policy, each.path) for each in verdict.findings}
-    return frozenset(found | {(o.policy, each.patch.path) for o in verdict.outcomes for each in o.template_patches})
+    locations = {(finding.policy, finding.path) for finding in verdict.findings}
+    return frozenset(
+        locations | {(o.policy, group.patch.path) for o in verdict.outcomes for group in o.template_patches}
+    )
 
 
 def expanded(request: Request, facts: Facts) -> Expanded | None:
@@ -182,11 +188,11 @@ class _Merge:
             self.origins[at] = origin
             return patch
         elements = list(base)
-        places = {_text(each, key): index for index, each in enumerate(elements)}
-        for index, each in enumerate(patch):
-            place = places.setdefault(_text(each, key) or f" {index}", len(elements))
-            elements += [None] if place == len(elements) else []
-            elements[place] = self.patched(elements[place], each, (*at, place), (*origin, index))
+        places = {_text(element, key): index for index, element in enumerate(elements)}
+        for index, element in enumerate(patch):
+            position = places.setdefault(_text(element, key) or f" {index}", len(elements))
+            elements += [None] if position == len(elements) else []
+            elements[position] = self.patched(elements[position], element, (*at, position), (*origin, index))
         return elements
 
 
@@ -199,13 +205,13 @@ def _job_set(request: Request, facts: Facts) -> Expanded | None:
     whole = Field(request.object)
     named_kind, name = training_runtime(request.object)
     group = whole["spec", "runtimeRef", "apiGroup"]
-    kind = {each.name: each for each in (_TRAINING_RUNTIME, CLUSTER_TRAINING_RUNTIME)}.get(named_kind)
+    kind = {known.name: known for known in (_TRAINING_RUNTIME, CLUSTER_TRAINING_RUNTIME)}.get(named_kind)
     if kind is None or not name or (group and group.text != _TRAIN_JOB[0]):
         return None
-    found = named(facts.list(kind, request.namespace if kind.namespaced else None), name)
-    if found is None:
+    runtime = named(facts.list(kind, request.namespace if kind.namespaced else None), name)
+    if runtime is None:
         return _trainer_alone(request, whole["spec", "trainer"], f"{kind.name} {name}")
-    spec = found["spec", "template", "spec"].value
+    spec = runtime["spec", "template", "spec"].value
     replicated = spec.get("replicatedJobs") if isinstance(spec, dict) else None
     patches = list(_patches(whole["spec"]))
     if (
@@ -214,21 +220,21 @@ def _job_set(request: Request, facts: Facts) -> Expanded | None:
         or len(replicated) > _MOST_JOBS
         or not _is_small(spec)
         or len(patches) > _MOST_PATCHES
-        or not all(_is_small(each.field.value) for each in patches)
+        or not all(_is_small(patch.field.value) for patch in patches)
     ):
         return None
     merge = _Merge()
     jobs: list[Json] = list(replicated)
-    places = {_text(each, "name"): index for index, each in enumerate(jobs)}
-    for each in patches:
-        if each.job in places:
-            at: Path = ("spec", "replicatedJobs", places[each.job])
-            jobs[places[each.job]] = each.applied(merge, jobs[places[each.job]], at)
+    places = {_text(job, "name"): index for index, job in enumerate(jobs)}
+    for patch in patches:
+        if patch.job in places:
+            at: Path = ("spec", "replicatedJobs", places[patch.job])
+            jobs[places[patch.job]] = patch.applied(merge, jobs[places[patch.job]], at)
     for index, job in enumerate(jobs):
         jobs[index] = _trained(merge, job, whole["spec", "trainer"], ("spec", "replicatedJobs", index))
     owner: Json = {"apiVersion": request.kind.api_version, "kind": request.kind.kind, "name": request.name}
     metadata: dict[str, Json] = {
-        **(found["spec", "template", "metadata"].mapping),
+        **(runtime["spec", "template", "metadata"].mapping),
         "name": request.name,
         "namespace": request.namespace,
         "ownerReferences": [owner],
@@ -237,17 +243,17 @@ def _job_set(request: Request, facts: Facts) -> Expanded | None:
         added = whole["spec", block]
         if added.mapping:
             metadata[block] = merge.patched(metadata.get(block), added.value, ("metadata", block), added.path)
-    made = GroupVersionKind("jobset.x-k8s.io", "v1alpha2", "JobSet")
+    kind_of_job_set = GroupVersionKind("jobset.x-k8s.io", "v1alpha2", "JobSet")
     obj: dict[str, Json] = {
-        "apiVersion": made.api_version,
-        "kind": made.kind,
+        "apiVersion": kind_of_job_set.api_version,
+        "kind": kind_of_job_set.kind,
         "metadata": metadata,
         "spec": {**spec, "replicatedJobs": jobs},
     }
     return Expanded(
-        _made(request, made, obj),
+        _request(request, kind_of_job_set, obj),
         f"{kind.name} {name}",
-        _base(kind, found),
+        _base(kind, runtime),
         ("spec", "template"),
         merge.origins,
         ("spec", "runtimeRef", "name"),
@@ -288,10 +294,10 @@ def _trainer_alone(request: Request, trainer: Field, base_name: str) -> Expanded
             merge.origins[*at, "template", "spec", name] = nodes.path
             job = _changed(job, ("template", "spec", name), lambda _: nodes.value)
     owner: Json = {"apiVersion": request.kind.api_version, "kind": request.kind.kind, "name": request.name}
-    made = GroupVersionKind("jobset.x-k8s.io", "v1alpha2", "JobSet")
+    kind = GroupVersionKind("jobset.x-k8s.io", "v1alpha2", "JobSet")
     obj: dict[str, Json] = {
-        "apiVersion": made.api_version,
-        "kind": made.kind,
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
         "metadata": {
             "name": request.name,
             "namespace": request.namespace,
@@ -301,7 +307,7 @@ def _trainer_alone(request: Request, trainer: Field, base_name: str) -> Expanded
         },
         "spec": {**dict.fromkeys(_OF_JOB_SETS, _json(unknown)), "replicatedJobs": [job]},
     }
-    made_request = _made(request, made, obj)
+    made_request = _request(request, kind, obj)
     return Expanded(made_request, base_name, None, (), merge.origins, ("spec", "runtimeRef", "name"), is_partial=True)
 
 
@@ -433,14 +439,14 @@ _POD_SPEC: Final = ("template", "spec", "template", "spec")
 
 def _patches(spec: Field) -> Iterator[_Patch]:
     """Yield the patches that a TrainJob has for jobs of its runtime, in the order in which they are applied."""
-    for each in spec["podSpecOverrides"]:
-        keys = tuple(key for key in each.mapping if key != "targetJobs")
-        yield from (_Patch(target["name"].text, _POD_SPEC, each, keys) for target in each["targetJobs"])
-    for each in spec["podTemplateOverrides"]:
-        for target in each["targetJobs"]:
-            yield _Patch(target["name"].text, _POD_SPEC[:-1], each, ("metadata", "spec"))
-    for each in spec["runtimePatches"]:
-        for job in each["trainingRuntimeSpec", "template", "spec", "replicatedJobs"]:
+    for override in spec["podSpecOverrides"]:
+        keys = tuple(key for key in override.mapping if key != "targetJobs")
+        yield from (_Patch(target["name"].text, _POD_SPEC, override, keys) for target in override["targetJobs"])
+    for override in spec["podTemplateOverrides"]:
+        for target in override["targetJobs"]:
+            yield _Patch(target["name"].text, _POD_SPEC[:-1], override, ("metadata", "spec"))
+    for override in spec["runtimePatches"]:
+        for job in override["trainingRuntimeSpec", "template", "spec", "replicatedJobs"]:
             yield _Patch(job["name"].text, (), job, ("template",))
 
 
@@ -452,19 +458,19 @@ def _trained(merge: _Merge, job: Json, trainer: Field, at: Path) -> Json:
     def change(containers: Json) -> Json:
         inside = (*at, *_POD_SPEC, "containers")
         return [
-            _container(merge, each, trainer, (*inside, n))
-            if isinstance(each, dict) and each.get("name") == _NODE
-            else each
-            for n, each in enumerate(containers if isinstance(containers, list) else ())
+            _container(merge, container, trainer, (*inside, n))
+            if isinstance(container, dict) and container.get("name") == _NODE
+            else container
+            for n, container in enumerate(containers if isinstance(containers, list) else ())
         ]
 
     changed = _changed(job, (*_POD_SPEC, "containers"), change)
     nodes = trainer["numNodes"]
     if nodes and Field(job)["template", "metadata", "labels", _ANCESTOR].text == "trainer":
         for name in ("parallelism", "completions"):
-            place = ("template", "spec", name)
-            merge.origins[*at, *place] = nodes.path
-            changed = _changed(changed, place, lambda _: nodes.value)
+            path = ("template", "spec", name)
+            merge.origins[*at, *path] = nodes.path
+            changed = _changed(changed, path, lambda _: nodes.value)
     return changed
 
 
@@ -473,18 +479,18 @@ _ANCESTOR: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 
 
 def _container(merge: _Merge, container: dict[str, Json], trainer: Field, at: Path) -> Json:
-    made = dict(container)
+    changed = dict(container)
     for name in ("image", "command", "args"):
         if trainer[name]:
             merge.origins[*at, name] = trainer[name].path
-            made[name] = trainer[name].value
+            changed[name] = trainer[name].value
     amounts = trainer["resourcesPerNode"]
     if amounts["limits"] or amounts["requests"]:
         merge.origins[*at, "resources"] = amounts.path
-        made["resources"] = amounts.value
+        changed["resources"] = amounts.value
     if trainer["env"]:
-        made["env"] = merge.patched(made.get("env"), trainer["env"].value, (*at, "env"), trainer["env"].path)
-    return made
+        changed["env"] = merge.patched(changed.get("env"), trainer["env"].value, (*at, "env"), trainer["env"].path)
+    return changed
 
 
 _SERVER: Final = "kserve-container"
@@ -495,8 +501,8 @@ def _service(request: Request, facts: Facts) -> Expanded | None:
     whole = Field(request.object)
     runtime = whole["spec", "predictor", "model", "runtime"]
     own = named(facts.list(_SERVING_RUNTIME, request.namespace), runtime.text)
-    found = own or named(facts.list(_CLUSTER_SERVING_RUNTIME), runtime.text)
-    base = dict(found["spec"].mapping) if found and runtime.text else {}
+    known = own or named(facts.list(_CLUSTER_SERVING_RUNTIME), runtime.text)
+    base = dict(known["spec"].mapping) if known and runtime.text else {}
     if not isinstance(base.get("containers"), list) or base.get("disabled") or not _is_small(base):
         return None
     merge = _Merge()
@@ -507,46 +513,46 @@ def _service(request: Request, facts: Facts) -> Expanded | None:
     predictor = _predictor(merge, whole, base)
     obj: dict[str, Json] = {**whole.mapping, "spec": {**spec.mapping, "predictor": predictor}}
     name = f"{(_SERVING_RUNTIME if own else _CLUSTER_SERVING_RUNTIME).name} {runtime.text}"
-    return Expanded(_made(request, request.kind, obj), name, None, (), merge.origins, runtime.path)
+    return Expanded(_request(request, request.kind, obj), name, None, (), merge.origins, runtime.path)
 
 
 def _predictor(merge: _Merge, whole: Field, base: dict[str, Json]) -> dict[str, Json]:
     own = whole["spec", "predictor"]
-    made: dict[str, Json] = {key: base[key] for key in _POD_FIELDS if key in base}
+    predictor: dict[str, Json] = {key: base[key] for key in _POD_FIELDS if key in base}
     for key, member in own.items():
         if key not in {"model", "containers"}:
-            made[key] = merge.patched(made.get(key), member.value, (*own.path, key), member.path)
+            predictor[key] = merge.patched(predictor.get(key), member.value, (*own.path, key), member.path)
     for block in _POD_METADATA:
         # Those of the service itself come before those of its runtime.
         inherited, hidden = Field(base)[block].mapping, whole["metadata", block].mapping
         labels = {key: value for key, value in inherited.items() if key not in hidden} | dict(own[block].mapping)
-        made |= {block: labels} if labels else {}
-    made["containers"] = _containers(merge, own, base)
-    return made
+        predictor |= {block: labels} if labels else {}
+    predictor["containers"] = _containers(merge, own, base)
+    return predictor
 
 
 def _containers(merge: _Merge, predictor: Field, base: dict[str, Json]) -> list[Json]:
     model, at = predictor["model"], (*predictor.path, "containers")
     server = {key: member for key, member in model.mapping.items() if key not in _MODEL_ONLY}
     listed = list(Field(base)["containers"])
-    made: list[Json] = [each.value for each in listed]
-    for index, each in enumerate(listed):
-        if each["name"].text == _SERVER:
-            merged = merge.patched(each.value, server, (*at, index), model.path)
+    containers: list[Json] = [container.value for container in listed]
+    for index, container in enumerate(listed):
+        if container["name"].text == _SERVER:
+            merged = merge.patched(container.value, server, (*at, index), model.path)
             if model["args"] and isinstance(merged, dict):
-                merged["args"] = _joined(each["args"].value, model["args"].value)
-            made[index] = merged
+                merged["args"] = _joined(container["args"].value, model["args"].value)
+            containers[index] = merged
     for more in predictor["containers"]:
-        merge.origins[*at, len(made)] = more.path
-        made.append(more.value)
-    return made
+        merge.origins[*at, len(containers)] = more.path
+        containers.append(more.value)
+    return containers
 
 
-def _joined(one: Json, other: Json) -> Json:
+def _joined(base: Json, other: Json) -> Json:
     """Return both lists together; one that is not known makes the whole unknown."""
     if not isinstance(other, list):
         return other
-    return [*one, *other] if isinstance(one, list) else one or other
+    return [*base, *other] if isinstance(base, list) else base or other
 
 
 _MOST_CONFIGS: Final = 10
@@ -557,12 +563,12 @@ def _llm_service(request: Request, facts: Facts) -> Expanded | None:
     """Return an LLMInferenceService with what its base configurations add, of which the later ones come first."""
     whole = Field(request.object)
     references = whole["spec", "baseRefs"]
-    names = [each["name"].text for each in references]
+    names = [reference["name"].text for reference in references]
     known = [facts.list(_LLM_CONFIG, namespace) for namespace in (request.namespace, _KSERVE)]
     either = (named(known[0], name) or named(known[1], name) for name in names[:_MOST_CONFIGS])
-    found = [config for config in either if config]
-    bases = [dict(config["spec"].mapping) for config in found]
-    if not names or len(found) < len(names) or not all(map(_is_small, bases)):
+    configs = [config for config in either if config]
+    bases = [dict(config["spec"].mapping) for config in configs]
+    if not names or len(configs) < len(names) or not all(map(_is_small, bases)):
         return None
     merge = _Merge()
     spec: dict[str, Json] = {}
@@ -574,7 +580,7 @@ def _llm_service(request: Request, facts: Facts) -> Expanded | None:
     for path in ((key,) for key in whole.mapping if key != "spec"):
         merge.origins[path] = path
     name = f"{_LLM_CONFIG.name} {names[-1]}"
-    return Expanded(_made(request, request.kind, obj), name, None, (), merge.origins, references.path)
+    return Expanded(_request(request, request.kind, obj), name, None, (), merge.origins, references.path)
 
 
 # What a model says beside its container.
@@ -596,20 +602,20 @@ def _changed(value: Json, path: tuple[str, ...], change: Callable[[Json], Json])
 def _is_small(value: Json) -> bool:
     pending, count = [value], 0
     while pending and count <= _MOST_VALUES:
-        each = pending.pop()
-        members = list(each.values()) if isinstance(each, dict) else each if isinstance(each, list) else ()
+        member = pending.pop()
+        members = list(member.values()) if isinstance(member, dict) else member if isinstance(member, list) else ()
         count += len(members)
         pending.extend(members)
     return count <= _MOST_VALUES
 
 
-def _made(request: Request, kind: GroupVersionKind, obj: dict[str, Json]) -> Request:
+def _request(request: Request, kind: GroupVersionKind, obj: dict[str, Json]) -> Request:
     is_template = request.is_template or has_unknown(obj)
     return replace(request, kind=kind, object=obj, is_template=is_template)
 
 
-def _base(kind: Kind, found: Field) -> Request:
-    obj = dict(found.mapping)
-    name, namespace = found["metadata", "name"].text, found["metadata", "namespace"].text
+def _base(kind: Kind, base: Field) -> Request:
+    obj = dict(base.mapping)
+    name, namespace = base["metadata", "name"].text, base["metadata", "namespace"].text
     own = GroupVersionKind(kind.group, kind.versions[0], kind.name)
     return Request(own, Operation.CREATE, obj, name=name, namespace=namespace, is_template=has_unknown(obj))

@@ -80,14 +80,14 @@ class Revision:
         Raises:
             GitError: they are more than `limit` bytes together; or git cannot say.
         """
-        found: dict[str, bytes] = {}
+        contents: dict[str, bytes] = {}
         for mode, kind, size, sha, name in self._entries("--", f"{self._name(folder)}/"):
             if kind == "blob" and mode.startswith(_REGULAR):
                 limit -= int(size)
                 if limit < 0:
                     raise GitError(f"{folder}: its files are too large in {self.name}")
-                found[os.path.basename(name)] = _output(self.top, "cat-file", "blob", sha)  # noqa: PTH119 -- a text
-        return found
+                contents[os.path.basename(name)] = _output(self.top, "cat-file", "blob", sha)  # noqa: PTH119 -- a text
+        return contents
 
     def _name(self, path: str) -> str:
         return os.path.relpath(os.path.abspath(path), self.top)  # noqa: PTH100 -- pathlib resolves links
@@ -95,12 +95,12 @@ class Revision:
     def _entries(self, *arguments: str) -> list[tuple[str, str, str, str, str]]:
         """Return mode, kind, size, id and name of entries of the commit."""
         flags = ("-z", "--long", "--full-tree", self.commit)
-        found = []
+        entries = []
         for line in _git(self.top, "--literal-pathspecs", "ls-tree", *flags, *arguments):
             about, _, name = line.partition("\t")
             mode, kind, sha, size = about.split()
-            found.append((mode, kind, size, sha, name))
-        return found
+            entries.append((mode, kind, size, sha, name))
+        return entries
 
 
 def revision(reference: str, directory: str) -> Revision:
@@ -220,8 +220,8 @@ def _unfiltered(directory: str) -> list[str]:
     """
     arguments: list[str] = []
     for name in dict.fromkeys(_git(directory, "config", "-z", "--list", "--name-only")):
-        section, _, rest = name.partition(".")
-        driver, _, key = rest.rpartition(".")
+        section, _, remainder = name.partition(".")
+        driver, _, key = remainder.rpartition(".")
         if section != "filter" or key not in _OF_FILTERS:
             continue
         if "=" in driver:
@@ -260,20 +260,20 @@ def _output(directory: str, *arguments: str) -> bytes:
         raise GitError("git is not on PATH: install it") from FileNotFoundError("git")
     # Hooks run with variables that name another directory. The transport to a remote, from which a partial clone would
     # fetch missing objects, is a program that a repository chooses. A parent of the directory is another repository.
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = [program, *_HARMLESS, "-C", directory, *arguments]
     try:
         ran = subprocess.run(  # noqa: S603 -- git, with arguments of ours; a reference is behind `--` or looked at before
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            env={**kept, **_ENVIRONMENT, "GIT_CEILING_DIRECTORIES": os.path.dirname(directory)},  # noqa: PTH120 -- a text
+            env={**environment, **_ENVIRONMENT, "GIT_CEILING_DIRECTORIES": os.path.dirname(directory)},  # noqa: PTH120 -- a text
             timeout=_SECONDS,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise GitError(f"git cannot be run: {error}") from error
     if ran.returncode:
-        said = ran.stderr.decode(errors="replace").strip().splitlines()
-        raise GitError(f"git refuses: {said[0].removeprefix('fatal: ') if said else f'exit code {ran.returncode}'}")
+        lines = ran.stderr.decode(errors="replace").strip().splitlines()
+        raise GitError(f"git refuses: {lines[0].removeprefix('fatal: ') if lines else f'exit code {ran.returncode}'}")
     return ran.stdout

@@ -52,8 +52,8 @@ class Selection:
 
 
 def _fits(pattern: str, path: str) -> bool:
-    seen = os.path.abspath(path) if pattern.startswith("/") else os.path.relpath(path)  # noqa: PTH100 -- `..` is to go
-    parts, wanted = _parts(seen), _parts(pattern)
+    written = os.path.abspath(path) if pattern.startswith("/") else os.path.relpath(path)  # noqa: PTH100 -- `..` is to go
+    parts, wanted = _parts(written), _parts(pattern)
     if "/" not in pattern.rstrip("/"):
         return any(formats.matches(wanted[0], part) for part in parts) if wanted else False
     return any(_matches(wanted, parts[:length]) for length in range(1, len(parts) + 1))
@@ -74,13 +74,13 @@ def _matches(wanted: Sequence[str], parts: Sequence[str]) -> bool:
 
 def _past_any(wanted: Sequence[str], reached: set[int]) -> set[int]:
     """Add the places behind each `**`, which may stand for no directory at all."""
-    found, waiting = set(reached), list(reached)
+    positions, waiting = set(reached), list(reached)
     while waiting:
-        place = waiting.pop()
-        if place < len(wanted) and wanted[place] == "**" and place + 1 not in found:
-            found.add(place + 1)
-            waiting.append(place + 1)
-    return found
+        position = waiting.pop()
+        if position < len(wanted) and wanted[position] == "**" and position + 1 not in positions:
+            positions.add(position + 1)
+            waiting.append(position + 1)
+    return positions
 
 
 CHART_FILE: Final = "Chart.yaml"
@@ -142,7 +142,7 @@ _WANTS_ALL: Final = Selection()
 class Rendering(Struct, frozen=True):
     """What a text was made of, and how: `unit` is the same for renderings that take each other's place in a cluster."""
 
-    what: str
+    source: str
     unit: str
 
 
@@ -175,7 +175,7 @@ class Input(Struct, frozen=True):
     """A file to read, by its name for people; `explicit` when the user named it and not only its directory.
 
     `data` is the content where it was read before, because it can be read only once, or because no file has it, as with
-    what was rendered. `shown` is the name for people where it is another one. `unrendered` is the chart or kustomization that
+    what was rendered. `display_name` is the name for people where it is another one. `unrendered` is the chart or kustomization that
     the file is part of and that was not rendered, and `altered` says that this one would change the objects of the file.
     `language` is what it is written in besides YAML and JSON, and `objects` are those that it holds as values of a chart.
     `of_chart` says that a chart of the run is rendered with these values, which shows their further manifests.
@@ -185,7 +185,7 @@ class Input(Struct, frozen=True):
     explicit: bool
     data: bytes | None = None
     rendering: Rendering | None = None
-    shown: str = ""
+    display_name: str = ""
     unrendered: str = ""
     altered: bool = False
     language: Language | None = None
@@ -229,7 +229,7 @@ class Input(Struct, frozen=True):
     @property
     def label(self) -> str:
         """The name in messages."""
-        return self.shown or ("<stdin>" if self.name == STDIN else self.name)
+        return self.display_name or ("<stdin>" if self.name == STDIN else self.name)
 
 
 class Passed(Struct, frozen=True):
@@ -250,9 +250,9 @@ def expand(paths: Iterable[str], selection: Selection = _WANTS_ALL) -> Iterator[
     In a directory, files whose names end in .yaml, .yml or .json count; those in hidden directories do not, and are
     counted. A file that is reached twice is yielded once. What is made for Helm is passed over.
     """
-    for found in _Walk(selection, renders=False).all(paths):
-        if not isinstance(found, Chart | Kustomization):
-            yield found
+    for part in _Walk(selection, renders=False).all(paths):
+        if not isinstance(part, Chart | Kustomization):
+            yield part
 
 
 def sources(paths: Iterable[str], selection: Selection = _WANTS_ALL) -> Iterator[Found | Chart | Kustomization]:
@@ -270,19 +270,19 @@ class _Walk:
     def __init__(self, selection: Selection, *, renders: bool) -> None:
         self._selection = selection
         self._renders = renders
-        self._seen: set[tuple[type, str]] = set()
+        self._reached: set[tuple[type, str]] = set()
         self._entered: set[str] = set()
         self._top: str | None = None
 
     def all(self, paths: Iterable[str]) -> Iterator[Found | Chart | Kustomization]:
         for path in paths:
-            for found in self._expand(path):
-                if isinstance(found, Input | Chart | Kustomization):
-                    real = os.path.realpath(found.name) if found.name != STDIN else STDIN
-                    if (type(found), real) in self._seen:
+            for part in self._expand(path):
+                if isinstance(part, Input | Chart | Kustomization):
+                    real = os.path.realpath(part.name) if part.name != STDIN else STDIN
+                    if (type(part), real) in self._reached:
                         continue
-                    self._seen.add((type(found), real))
-                yield found
+                    self._reached.add((type(part), real))
+                yield part
 
     def _expand(self, path: str) -> Iterator[Found | Chart | Kustomization]:
         if path == STDIN:

@@ -72,18 +72,18 @@ def read(text: str) -> Iterator[Part]:
 
 
 def _resume(text: str, position: int) -> int:
-    found = _NEXT_OBJECT.search(text, position)
-    return found.start() if found else len(text)
+    match = _NEXT_OBJECT.search(text, position)
+    return match.start() if match else len(text)
 
 
 def _decoder(repeated: list[str]) -> json.JSONDecoder:
     def pairs(members: list[tuple[str, Json]]) -> dict[str, Json]:
-        made = dict(members)
-        if len(made) < len(members):
+        obj = dict(members)
+        if len(obj) < len(members):
             times = Counter(key for key, _ in members)
-            new = (key for key in made if times[key] > 1 and key not in repeated[:_MOST_REPEATED])
+            new = (key for key in obj if times[key] > 1 and key not in repeated[:_MOST_REPEATED])
             repeated.extend(islice(new, _MOST_REPEATED - len(repeated)))
-        return made
+        return obj
 
     return json.JSONDecoder(object_pairs_hook=pairs, parse_constant=_refuse, parse_float=_number)
 

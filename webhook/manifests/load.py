@@ -49,7 +49,7 @@ class RunFacts:
 
     def __init__(self, requests: Iterable[Request], *, complete: bool = False) -> None:
         self._complete = complete
-        self._none = {each: Known((), each) for each in (False, True)}
+        self._none = {is_complete: Known((), is_complete) for is_complete in (False, True)}
         self._objects: dict[tuple[str, str], list[Request]] = {}
         for request in requests:
             self._objects.setdefault((request.kind.group, request.kind.kind), []).append(request)
@@ -64,7 +64,7 @@ class RunFacts:
         return known.get(namespace) or self._none[known[None].complete and not is_sealed(namespace or "")]
 
     def _by_namespace(self, kind: Kind) -> dict[str | None, Known]:
-        found: dict[str | None, list[Field]] = {None: []}
+        fields: dict[str | None, list[Field]] = {None: []}
         complete = self._complete
         for request in self._objects.get((kind.group, kind.name), ()):
             if kind.covers(request.kind):
@@ -74,9 +74,9 @@ class RunFacts:
                     complete = False
                     continue
                 item = (TemplateField if open_values else Field)(dict(request.object or {}))
-                found[None].append(item)
-                found.setdefault(request.namespace, []).append(item)
-        return {namespace: Known(tuple(items), complete) for namespace, items in found.items()}
+                fields[None].append(item)
+                fields.setdefault(request.namespace, []).append(item)
+        return {namespace: Known(tuple(items), complete) for namespace, items in fields.items()}
 
 
 _PLAN: Final = "terraform_version"
@@ -108,10 +108,10 @@ def load_files(files: Iterable[Input | Problem | Passed], *, namespace: str = "d
     problems: list[Problem] = []
     passed_over: list[NotAManifest | Passed] = []
     names: list[str] = []
-    for found in files:
-        if isinstance(found, Input):
-            names.append(found.label)
-        for part in parts(found, namespace) if isinstance(found, Input) else (found,):
+    for file in files:
+        if isinstance(file, Input):
+            names.append(file.label)
+        for part in parts(file, namespace) if isinstance(file, Input) else (file,):
             if isinstance(part, Document):
                 continue
             if isinstance(part, Manifest):
@@ -136,12 +136,12 @@ def parts(file: Input, namespace: str) -> Iterator[Document | Manifest | Problem
     if isinstance(data, Problem):
         yield data if file.explicit or data.passing is None else _passed(data)
         return
-    told: set[Passing] = set()
+    reported: set[Passing] = set()
     for document in _documents(file, data):
         if isinstance(document, Problem) and document.passing and not file.explicit:
             # Once for each file: one that is not JSON has a problem for each of its lines.
-            if not document.warning and document.passing not in told:
-                told.add(document.passing)
+            if not document.warning and document.passing not in reported:
+                reported.add(document.passing)
                 yield _passed(document)
             continue
         if isinstance(document, Document):
@@ -156,15 +156,15 @@ def _objects(
     """Yield a document, its objects, those in texts of these that a controller applies, and those in values of a chart."""
     yield document
     source = _Source(document)
-    for found in objects(document, namespace=namespace, lenient=lenient):
-        yield found
-        if not isinstance(found, Manifest):
+    for manifest in objects(document, namespace=namespace, lenient=lenient):
+        yield manifest
+        if not isinstance(manifest, Manifest):
             continue
-        if found.request.kind == _CONFIG_MAP:
-            yield from _unapplied(found, source)
+        if manifest.request.kind == _CONFIG_MAP:
+            yield from _unapplied(manifest, source)
         elif level < _MOST_LEVELS:
-            inside = _namespace_inside(found.request, namespace)
-            for part in _inside(found, source):
+            inside = _namespace_inside(manifest.request, namespace)
+            for part in _inside(manifest, source):
                 if isinstance(part, Document):
                     yield from _objects(part, inside, lenient=True, level=level + 1)
                 else:
@@ -181,7 +181,7 @@ def _inside(manifest: Manifest, source: _Source) -> Iterator[Document | NotAMani
         for text in _applied(manifest):
             yield from _in_text(manifest, text, source)
     elif kind in CHART_INSTALLERS:
-        for values in (each for chart in chart_values(kind[0], manifest.request.object) for each in chart):
+        for values in (values for chart in chart_values(kind[0], manifest.request.object) for values in chart):
             if values.mapping:
                 yield from _extra_manifests(values.value, (*manifest.prefix, *values.path), source)
 
@@ -210,9 +210,9 @@ class _Source:
 
     @cached_property
     def lines(self) -> list[str]:
-        return (self.document.shown or self.document.text).splitlines()
+        return (self.document.file_text or self.document.text).splitlines()
 
-    def shown(self, line: int, count: int) -> str:
+    def text_of(self, line: int, count: int) -> str:
         """Return lines of the file, by the number of the first of them."""
         first = line - self.document.first_line
         return "\n".join(self.lines[first : first + count])
@@ -261,17 +261,17 @@ def _text_parts(text: str, at: Path, source: _Source) -> Iterator[Document | Not
             if not part.warning:
                 yield NotAManifest(file, span.line, Passing.TEMPLATE)
         elif block is None:
-            shown = source.shown(span.line, 1)
-            yield replace(part, text="", first_line=span.line, places={(): span}, shown=shown, **_FILLED)
+            file_text = source.text_of(span.line, 1)
+            yield replace(part, text="", first_line=span.line, places={(): span}, file_text=file_text, **_FILLED)
         else:
             before, indent = block[0] - 1, block[1]
             places = {
-                each: replace(s, line=s.line + before, column=s.column + indent, end=s.end + indent)
-                for each, s in Positions(part).all().items()
+                path: replace(s, line=s.line + before, column=s.column + indent, end=s.end + indent)
+                for path, s in Positions(part).all().items()
             }
             first = before + part.first_line
-            shown = source.shown(first, part.text.count("\n") + 1)
-            yield replace(part, first_line=first, places=places, shown=shown, **_FILLED)
+            file_text = source.text_of(first, part.text.count("\n") + 1)
+            yield replace(part, first_line=first, places=places, file_text=file_text, **_FILLED)
 
 
 def _unapplied(manifest: Manifest, source: _Source) -> Iterator[NotAManifest]:
@@ -287,8 +287,8 @@ _TYPE: Final = re.compile(r"""^(?P<key>apiVersion|kind):[ \t]+["']?(?P<value>[\w
 
 def _holds_known(text: str) -> bool:
     for part in texts_between(text) if has_head(text) or "\n---" in text else ():
-        said = {each["key"]: each["value"] for each in _TYPE.finditer(part)}
-        kind = GroupVersionKind.of(said.get("apiVersion", ""), said.get("kind", ""))
+        head = {member["key"]: member["value"] for member in _TYPE.finditer(part)}
+        kind = GroupVersionKind.of(head.get("apiVersion", ""), head.get("kind", ""))
         if (kind.group, kind.kind) in TEMPLATES or POD.covers(kind) or NODE_POOL.covers(kind):
             return True
     return False
@@ -302,8 +302,8 @@ def _documents(file: Input, data: bytes) -> Iterator[Document | Problem | NotAMa
             yield from terraform.documents(file.label, data)
         else:
             text = data.decode(errors="replace")
-            found: list[Document | Problem] = list(terraform.template_documents(file.label, text))
-            yield from found or (NotAManifest(file.label, 1),)
+            parts: list[Document | Problem] = list(terraform.template_documents(file.label, text))
+            yield from parts or (NotAManifest(file.label, 1),)
         return
     for document in read_bytes(file.label, data, templates=True):
         if isinstance(document, Document) and isinstance(document.value, dict) and _PLAN in document.value:
@@ -312,9 +312,14 @@ def _documents(file: Input, data: bytes) -> Iterator[Document | Problem | NotAMa
             if terraform_plan.is_plan(document.value):
                 yield from terraform_plan.plan_documents(document)
                 continue
-        held = list(_in_values(document, file.objects)) if file.objects and isinstance(document, Document) else []
-        yield from held or (document,)
-        if isinstance(document, Document) and not held and not file.of_chart and _is_values(file.label, document.value):
+        in_values = list(_in_values(document, file.objects)) if file.objects and isinstance(document, Document) else []
+        yield from in_values or (document,)
+        if (
+            isinstance(document, Document)
+            and not in_values
+            and not file.of_chart
+            and _is_values(file.label, document.value)
+        ):
             yield from _extra_manifests(document.value, (), _Source(document)) if "apiVersion" in document.text else ()
 
 
@@ -341,10 +346,10 @@ def _extra_manifests(value: Json, at: Path, source: _Source) -> Iterator[Documen
     passed over.
     """
     document = source.document
-    found = {(*at, *path): each for path, each in islice(_held_manifests(value), _MOST_EXTRA)}
-    places = _places_below(source.positions, [path for path, each in found.items() if isinstance(each, dict)])
+    manifests = {(*at, *path): element for path, element in islice(_held_manifests(value), _MOST_EXTRA)}
+    places = _places_below(source.positions, [path for path, element in manifests.items() if isinstance(element, dict)])
     lines = document.text.splitlines()
-    for path, element in found.items():
+    for path, element in manifests.items():
         if isinstance(path[-1], str):
             yield NotAManifest(document.source, source.positions.find(path).line, Passing.EMBEDDED)
         elif isinstance(element, str):
@@ -372,25 +377,25 @@ def _held_manifests(value: Json) -> Iterator[tuple[Path, dict[str, Json] | str]]
     pending: list[tuple[Path, Json]] = [((), value)]
     members = characters = 0
     while pending:
-        path, each = pending.pop()
-        if isinstance(each, str):
-            characters += len(each)
+        path, element = pending.pop()
+        if isinstance(element, str):
+            characters += len(element)
             if characters > _MOST_CHARACTERS:
                 return
-            if has_head(each):
-                yield path, each
+            if has_head(element):
+                yield path, element
             continue
-        if not isinstance(each, dict | list):
+        if not isinstance(element, dict | list):
             continue
-        members += len(each)
+        members += len(element)
         if members > _MOST_MEMBERS:
             return
-        if isinstance(each, list):
-            pending += [((*path, index), member) for index, member in reversed(list(enumerate(each)))]
-        elif path and _is_manifest(each):
-            yield path, each
+        if isinstance(element, list):
+            pending += [((*path, index), member) for index, member in reversed(list(enumerate(element)))]
+        elif path and _is_manifest(element):
+            yield path, element
         else:
-            pending += [((*path, key), member) for key, member in reversed(each.items())]
+            pending += [((*path, key), member) for key, member in reversed(element.items())]
 
 
 def _is_manifest(value: dict[str, Json]) -> bool:
@@ -405,8 +410,8 @@ def _in_values(document: Document, maps: Iterable[ObjectsInValues]) -> Iterator[
     """Yield the objects that the values of a chart hold, each with the places of its values."""
     placed = Positions(document).all()
     lines = document.text.splitlines()
-    for each in maps:
-        keys = each.path.split(".")
+    for entry in maps:
+        keys = entry.path.split(".")
         items = {
             path: item for path in _members(document.value, keys) if isinstance(item := _at(document.value, path), dict)
         }
@@ -421,7 +426,7 @@ def _in_values(document: Document, maps: Iterable[ObjectsInValues]) -> Iterator[
                 document,
                 text="\n".join(lines[min(own) - document.first_line : max(own) - document.first_line + 1]),
                 first_line=min(own),
-                **_object(item, path, each, places),
+                **_object(item, path, entry, places),
                 derived=True,
                 partial=True,
             )
@@ -451,17 +456,19 @@ class _Placed(TypedDict):
 
 def _members(value: Json, keys: Sequence[str]) -> list[Path]:
     """Return the paths that keys lead to, of which `*` stands for all."""
-    found: list[Path] = [()]
+    paths: list[Path] = [()]
     for key in keys:
         further: list[Path] = []
-        for path in found:
-            held = _at(value, path)
-            if isinstance(held, dict):
-                further += [(*path, each) for each in (held if key == _EACH else [key] if key in held else [])]
-            elif isinstance(held, list) and key == _EACH:
-                further += [(*path, index) for index in range(len(held))]
-        found = further
-    return found
+        for path in paths:
+            container = _at(value, path)
+            if isinstance(container, dict):
+                further += [
+                    (*path, member) for member in (container if key == _EACH else [key] if key in container else [])
+                ]
+            elif isinstance(container, list) and key == _EACH:
+                further += [(*path, index) for index in range(len(container))]
+        paths = further
+    return paths
 
 
 def _at(value: Json, path: Iterable[str | int]) -> Json:

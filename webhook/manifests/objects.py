@@ -203,9 +203,9 @@ def _items(source: SourceText, field: Field, kind: GroupVersionKind, namespace: 
 
 
 def _problem(source: SourceText, path: Path, message: str, remedy: str, *, warning: bool = False) -> Problem:
-    place, around = source.find(path)
+    span, around = source.find(path)
     file = source.document.source
-    return Problem(file, place.line, place.column, message, remedy, warning, excerpt=around, end=place.end)
+    return Problem(file, span.line, span.column, message, remedy, warning, excerpt=around, end=span.end)
 
 
 def _refusal(field: Field, *, is_list: bool) -> tuple[Field, str, str] | None:
@@ -216,8 +216,8 @@ def _refusal(field: Field, *, is_list: bool) -> tuple[Field, str, str] | None:
         return field, "encrypted with SOPS", "decrypt it first, as in `sops -d FILE | gpugate check -`"
     for key in HEAD:
         if not isinstance(field[key].value, str) or not field[key].text:
-            what = f"{key} is {type_name(field[key].value)}" if field[key] else f"missing {key}"
-            return field[key], what, f"write {key} at the top, as in `apiVersion: apps/v1` and `kind: Deployment`"
+            problem = f"{key} is {type_name(field[key].value)}" if field[key] else f"missing {key}"
+            return field[key], problem, f"write {key} at the top, as in `apiVersion: apps/v1` and `kind: Deployment`"
     kind = GroupVersionKind.of(field["apiVersion"].text, field["kind"].text)
     better = correction(kind) if not kind.kind.endswith(("List", "Config")) else None
     if better:
@@ -234,8 +234,12 @@ def _nameless(kind: GroupVersionKind, field: Field) -> tuple[Field, str, str] | 
     for key in ("name", "generateName", "namespace"):
         member = metadata[key]
         if member and not isinstance(member.value, str):
-            what = f"{render(member.path)} is {type_name(member.value)}"
-            return member, what, "put it in quotes" if not isinstance(member.value, dict | list) else "write a string"
+            problem = f"{render(member.path)} is {type_name(member.value)}"
+            return (
+                member,
+                problem,
+                "put it in quotes" if not isinstance(member.value, dict | list) else "write a string",
+            )
     if not metadata["name"].text and not metadata["generateName"].text:
         beside = "indent what belongs to it: `name` stands beside metadata, not under it"
         return metadata["name"], f"{kind.kind} without a name", beside if field["name"] else "write metadata.name"

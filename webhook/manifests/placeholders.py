@@ -73,7 +73,9 @@ def found_in(text: str) -> list[tuple[str, Form]]:
     if len(text) > _MOST_CHARACTERS or _SIGN.search(text) is None or "\n" in text.rstrip("\n"):
         return []
     whole = _WHOLE.fullmatch(text.strip())
-    return [(each[0], Form[each.lastgroup or "SHELL"]) for each in ([whole] if whole else _PLACEHOLDER.finditer(text))]
+    return [
+        (match[0], Form[match.lastgroup or "SHELL"]) for match in ([whole] if whole else _PLACEHOLDER.finditer(text))
+    ]
 
 
 def has_signs(text: str) -> bool:
@@ -113,8 +115,8 @@ def encoded(text: str) -> str | None:
     """
     if not any(sign in text for sign in _OPENS) or _PRIVATE.search(text) or has_control_lines(text):
         return None
-    made = _ENCODED.sub(lambda found: found[0].translate(_TO_PRIVATE), text)
-    return made if made != text else None
+    translated = _ENCODED.sub(lambda match: match[0].translate(_TO_PRIVATE), text)
+    return translated if translated != text else None
 
 
 def sealed(name: str) -> str:
@@ -122,8 +124,8 @@ def sealed(name: str) -> str:
 
     `*gpu*` says nothing about `${gpu_cluster}-pool`, and `*-pool` holds for all that it becomes. `decoded` is the inverse.
     """
-    for each, _ in found_in(name):
-        name = name.replace(each, each.translate(_TO_PRIVATE))
+    for placeholder, _ in found_in(name):
+        name = name.replace(placeholder, placeholder.translate(_TO_PRIVATE))
     return name
 
 

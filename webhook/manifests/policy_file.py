@@ -47,7 +47,7 @@ class Embedded(Struct, frozen=True):
     columns: Sequence[int] = ()
     exact: bool = True
 
-    def place(self, line: int, column: int) -> tuple[int, int]:
+    def locate(self, line: int, column: int) -> tuple[int, int]:
         """Return line and column in the file of a line and column in the text; all count from 1."""
         if not self.exact:
             return self.line, self.indent + 1
@@ -101,15 +101,15 @@ def _indent(written: Sequence[str], text: str) -> int:
 
 def _offsets(written: str, style: str) -> list[int]:
     """Return for each character of a text in quotes, and for its end, where it is written, from 0."""
-    found: list[int] = []
+    lines: list[int] = []
     at = 0
     while at < len(written):
-        found.append(at)
+        lines.append(at)
         if style == '"' and written[at] == "\\":
             at += 1 + _ESCAPES.get(written[at + 1 : at + 2], 1)
         else:
             at += 2 if style == "'" and written[at] == "'" else 1
-    return [*found, at]
+    return [*lines, at]
 
 
 T = TypeVar("T")
@@ -170,7 +170,7 @@ def parse_policy_file(path: Path, data: bytes, use: Callable[[PolicyConfig], T])
     try:
         return use(parse_config(source.document.value))
     except ConfigError as error:
-        line, column = source.place(error.path)
+        line, column = source.locate(error.path)
         where = f"{render(error.path)}: " if error.path else ""
         raise PolicyFileError(f"{path}:{line}:{column}: {where}{error.message}") from None
 
@@ -188,12 +188,12 @@ class PolicySource:
     embedded: Embedded | None = None
     _positions: Positions | None = field(default=None, init=False)
 
-    def place(self, path: fields.Path) -> tuple[int, int]:
+    def locate(self, path: fields.Path) -> tuple[int, int]:
         """Return line and column in the file, from 1, of a path in the configuration, or of its nearest ancestor."""
         if self._positions is None:
             self._positions = Positions(self.document)
         span = self._positions.find(path)
-        return self.embedded.place(span.line, span.column) if self.embedded else (span.line, span.column)
+        return self.embedded.locate(span.line, span.column) if self.embedded else (span.line, span.column)
 
 
 def policy_source(path: Path, data: bytes) -> PolicySource:
@@ -206,13 +206,13 @@ def policy_source(path: Path, data: bytes) -> PolicySource:
     """
     documents: list[Document] = []
     doubts: list[Problem] = []
-    for found in read_bytes(str(path), data):
-        if isinstance(found, Document):
-            documents.append(found)
-        elif not found.warning:
-            raise _refused(path, found)
+    for part in read_bytes(str(path), data):
+        if isinstance(part, Document):
+            documents.append(part)
+        elif not part.warning:
+            raise _refused(path, part)
         else:
-            doubts.append(found)
+            doubts.append(part)
     carriers = [document for document in documents if _text(document) is not None]
     if len(carriers) > 1:
         lines = " and ".join(str(document.first_line) for document in carriers[:2])
@@ -233,12 +233,12 @@ def policy_source(path: Path, data: bytes) -> PolicySource:
 def _in_config_map(path: Path, carrier: Document) -> PolicySource:
     within = embedded(carrier, _IN_CONFIG_MAP, _text(carrier) or "")
     documents: list[Document] = []
-    for found in read_text(carrier.source, within.text):
-        if isinstance(found, Problem):
-            raise _refused(path, found, within)
-        documents.append(found)
+    for part in read_text(carrier.source, within.text):
+        if isinstance(part, Problem):
+            raise _refused(path, part, within)
+        documents.append(part)
     if len(documents) != 1:
-        line, column = within.place(1, 1)
+        line, column = within.locate(1, 1)
         raise PolicyFileError(f"{path}:{line}:{column}: {KEY} holds {len(documents)} documents: write one PolicyConfig")
     return PolicySource(documents[0], within)
 
@@ -251,7 +251,7 @@ def _refuse_doubts(path: Path, doubts: Sequence[Problem], document: Document) ->
 
 
 def _refused(path: Path, problem: Problem, within: Embedded | None = None) -> PolicyFileError:
-    line, column = within.place(problem.line, problem.column) if within else (problem.line, problem.column)
+    line, column = within.locate(problem.line, problem.column) if within else (problem.line, problem.column)
     return PolicyFileError(f"{path}:{line}:{column}: {problem.message}: {problem.remedy}")
 
 

@@ -73,7 +73,7 @@ def lines_of_broken(text: str) -> list[str]:
 def lines_of_template(lines: Sequence[str]) -> list[str]:
     """Return the lines of a template that is not YAML: the indentation shows where data and environments end."""
     is_secret = any(_SECRET.search(line) for line in lines)
-    shown, inside = [], -1
+    printable, inside = [], -1
     for line in lines:
         indent = len(line) - len(line.lstrip(" \t"))
         if (
@@ -84,13 +84,13 @@ def lines_of_template(lines: Sequence[str]) -> list[str]:
             inside = -1
         opens = _OPENS.match(line)
         if inside >= 0 and not (_SAID.match(line) and not is_secret):
-            shown.append(_stars(line, opens.end() if opens else 0, len(line)))
+            printable.append(_stars(line, opens.end() if opens else 0, len(line)))
         elif inside < 0 and opens and _opens_hidden(opens["key"], is_secret=is_secret):
             inside = indent
-            shown.append(_stars(line, opens.end(), len(line)))
+            printable.append(_stars(line, opens.end(), len(line)))
         else:
-            shown.append(line)
-    return shown
+            printable.append(line)
+    return printable
 
 
 def _opens_hidden(key: str, *, is_secret: bool) -> bool:
@@ -99,12 +99,12 @@ def _opens_hidden(key: str, *, is_secret: bool) -> bool:
 
 def _hidden(root: Any) -> Iterator[Any]:
     """Yield the nodes whose text is to be hidden; a node that stands in the text once is looked at once."""
-    left, seen = [root], set()
+    left, visited = [root], set()
     while left:
         node = left.pop()
-        if id(node) in seen:
+        if id(node) in visited:
             continue
-        seen.add(id(node))
+        visited.add(id(node))
         if isinstance(node, yaml.SequenceNode):
             left += node.value
         if not isinstance(node, yaml.MappingNode):

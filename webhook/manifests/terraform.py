@@ -69,22 +69,22 @@ class Referred:
 
 def documents(source: str, data: bytes) -> Iterator[Document | Problem]:
     """Yield the objects of a configuration file, and what cannot be read of those; the parser must be installed."""
-    found = _File.read(source, data)
-    if isinstance(found, Problem):
-        yield found
+    file = _File.read(source, data)
+    if isinstance(file, Problem):
+        yield file
         return
-    for node in found.outermost():
+    for node in file.outermost():
         if node.type == "heredoc_template":
-            text, line, strips = found.heredoc(node)
-            yield from template_documents(source, text, line, strips=strips, is_object=found.is_body(node))
+            text, line, strips = file.heredoc(node)
+            yield from template_documents(source, text, line, strips=strips, is_object=file.is_body(node))
         else:
-            yield found.document(node)
+            yield file.document(node)
 
 
 def referred(source: str, data: bytes) -> list[Referred]:
     """Return the files that a configuration reads and the charts that it installs, as far as their paths are written out."""
-    found = _File.read(source, data)
-    return [] if isinstance(found, Problem) else list(found.referred())
+    file = _File.read(source, data)
+    return [] if isinstance(file, Problem) else list(file.referred())
 
 
 @dataclass(slots=True)
@@ -143,7 +143,7 @@ class _File:
                 waiting += reversed(node.named_children)
 
     def _is_object(self, node: Any) -> bool:
-        keys = {self._key(each.named_children[0]) for each in node.named_children[:50] if _is_member(each)}
+        keys = {self._key(child.named_children[0]) for child in node.named_children[:50] if _is_member(child)}
         return keys.issuperset(_HEAD)
 
     def heredoc(self, node: Any) -> tuple[str, int, bool]:
@@ -171,10 +171,10 @@ class _File:
     def _span(self, node: Any, key: Any = None) -> Span:
         """Return the place of a value where it is on the line of its key, else of the key."""
         at = key or node
-        shown = node if node.start_point.row == node.end_point.row == at.start_point.row else at
-        line = self.lines[shown.start_point.row].encode() if shown.start_point.row < len(self.lines) else b""
-        column = len(line[: shown.start_point.column].decode(errors="replace")) + 1
-        length = len(self.text(shown).partition("\n")[0])
+        marked = node if node.start_point.row == node.end_point.row == at.start_point.row else at
+        line = self.lines[marked.start_point.row].encode() if marked.start_point.row < len(self.lines) else b""
+        column = len(line[: marked.start_point.column].decode(errors="replace")) + 1
+        length = len(self.text(marked).partition("\n")[0])
         return Span(at.start_point.row + 1, column, column + max(1, length))
 
     def _value(self, node: Any, path: FieldPath, places: dict[FieldPath, Span], depth: int) -> Json:
@@ -182,16 +182,16 @@ class _File:
         node = _inner(node)
         if node.type == "object" and depth < MAX_DEPTH:
             value: dict[str, Json] = {}
-            for each in filter(_is_member, node.named_children):
-                key, held = each.named_children[0], each.named_children[-1]
+            for child in filter(_is_member, node.named_children):
+                key, member = child.named_children[0], child.named_children[-1]
                 name = self._key(key)
-                places[*path, name] = self._span(held, key)
-                value[name] = self._value(held, (*path, name), places, depth + 1)
+                places[*path, name] = self._span(member, key)
+                value[name] = self._value(member, (*path, name), places, depth + 1)
             return value
         if node.type == "tuple" and depth < MAX_DEPTH:
-            items = [each for each in node.named_children if each.type == "expression"]
-            places.update({(*path, index): self._span(each) for index, each in enumerate(items)})
-            return [self._value(each, (*path, index), places, depth + 1) for index, each in enumerate(items)]
+            items = [child for child in node.named_children if child.type == "expression"]
+            places.update({(*path, index): self._span(child) for index, child in enumerate(items)})
+            return [self._value(child, (*path, index), places, depth + 1) for index, child in enumerate(items)]
         return self._scalar(node)
 
     def _scalar(self, node: Any) -> Json:
@@ -238,14 +238,14 @@ class _File:
                 yield from self._release(node)
 
     def _labels(self, block: Any) -> list[str]:
-        return [self._key(each) for each in block.named_children if each.type in {"identifier", "string_lit"}]
+        return [self._key(child) for child in block.named_children if child.type in {"identifier", "string_lit"}]
 
     def _release(self, block: Any) -> Iterator[Referred]:
-        body = next((each for each in block.named_children if each.type == "body"), None)
+        body = next((child for child in block.named_children if child.type == "body"), None)
         attributes = {
-            self._key(each.named_children[0]): each.named_children[-1]
-            for each in (body.named_children if body is not None else ())
-            if each.type == "attribute"
+            self._key(child.named_children[0]): child.named_children[-1]
+            for child in (body.named_children if body is not None else ())
+            if child.type == "attribute"
         }
         path = (
             self._path(_inner(attributes["chart"])) if "chart" in attributes and "repository" not in attributes else ""
@@ -253,7 +253,7 @@ class _File:
         if not path:
             return
         namespace, release = (self._named(attributes.get(key)) for key in ("namespace", "name"))
-        values = [self._text(each) for each in self._listed(attributes.get("values"))]
+        values = [self._text(child) for child in self._listed(attributes.get("values"))]
         name = ".".join(self._labels(block)[1:3])
         yield Referred(
             path,
@@ -272,7 +272,7 @@ class _File:
     def _listed(self, node: Any) -> list[Any]:
         inner = _inner(node) if node is not None else None
         return (
-            [each for each in inner.named_children if each.type == "expression"]
+            [child for child in inner.named_children if child.type == "expression"]
             if inner is not None and inner.type == "tuple"
             else []
         )
@@ -290,8 +290,8 @@ class _File:
         return ""
 
     def _arguments(self, call: Any) -> list[Any]:
-        held = next((each for each in call.named_children if each.type == "function_arguments"), None)
-        return list(held.named_children) if held is not None else []
+        arguments = next((child for child in call.named_children if child.type == "function_arguments"), None)
+        return list(arguments.named_children) if arguments is not None else []
 
     def _first_argument(self, call: Any) -> str:
         arguments = self._arguments(call)
@@ -318,17 +318,17 @@ def _unquoted(text: str) -> str:
     text = text[1:-1] if len(text) > 1 else ""
     parts: list[str] = []
     at = 0
-    while (found := _BEGIN.search(text, at)) is not None:
-        parts.append(_ESCAPES.sub(_unescaped, text[at : found.start()]))
-        at = found.end() if found["escape"] else _end(text, found.end())
-        parts.append(found[0][1:] if found["escape"] else _flat(text[found.start() : at]))
+    while (match := _BEGIN.search(text, at)) is not None:
+        parts.append(_ESCAPES.sub(_unescaped, text[at : match.start()]))
+        at = match.end() if match["escape"] else _end(text, match.end())
+        parts.append(match[0][1:] if match["escape"] else _flat(text[match.start() : at]))
     return "".join([*parts, _ESCAPES.sub(_unescaped, text[at:])])
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    if found["one"] is not None:
-        return _ONE.get(found["one"], found["one"])
-    code = int(found["four"] or found["eight"], 16)
+def _unescaped(match: re.Match[str]) -> str:
+    if match["one"] is not None:
+        return _ONE.get(match["one"], match["one"])
+    code = int(match["four"] or match["eight"], 16)
     return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
 
 
@@ -382,13 +382,13 @@ def template_documents(
     masked, originals = _masked(text)
     if strips:
         masked = _separated(masked)
-    shown = text.splitlines()
+    lines = text.splitlines()
     for part in read_text(source, masked):
         if isinstance(part, Problem):
             if is_object or not part.warning:
                 line = part.line + first_line - 1 if part.line else 0
                 around = replace(part.excerpt, first_line=part.excerpt.first_line + first_line - 1)
-                hidden = tuple(_TOKEN.sub(lambda found: originals[int(found["number"])], each) for each in around.lines)
+                hidden = tuple(_TOKEN.sub(lambda match: originals[int(match["number"])], line) for line in around.lines)
                 yield replace(part, line=line, excerpt=replace(around, lines=hidden))
             continue
         if not is_object and not _is_head(part.value):
@@ -398,7 +398,7 @@ def template_documents(
             part,
             first_line=part.first_line + first_line - 1,
             value=_restored(part.value, originals),
-            shown="\n".join(shown[part.first_line - 1 : last - 1]),
+            file_text="\n".join(lines[part.first_line - 1 : last - 1]),
             derived=True,
         )
 
@@ -441,15 +441,15 @@ class _Mask:
     def all(self) -> None:
         """Take in the whole text, in linear time."""
         at = 0
-        while (found := _BEGIN.search(self.text, at)) is not None:
-            self._literal(self.text[at : found.start()])
-            if found["escape"]:
-                at = found.end()
-                self._expression(found[0], found[0][1:])
+        while (match := _BEGIN.search(self.text, at)) is not None:
+            self._literal(self.text[at : match.start()])
+            if match["escape"]:
+                at = match.end()
+                self._expression(match[0], match[0][1:])
                 continue
-            at = _end(self.text, found.end())
-            written = self.text[found.start() : at]
-            if found["opens"] == "${":
+            at = _end(self.text, match.end())
+            written = self.text[match.start() : at]
+            if match["opens"] == "${":
                 self._expression(written, written)
             else:
                 self._directive(written, begins=self.is_blank and not _LINE_ENDS.match(self.text, at))
@@ -486,10 +486,10 @@ def _end(text: str, at: int) -> int:
     """Return where an interpolation or a directive ends that begins before a place; the end of the text without one."""
     modes = ["}"]
     while modes:
-        found = _INSIDE.search(text, at)
-        if found is None:
+        match = _INSIDE.search(text, at)
+        if match is None:
             return len(text)
-        at, sign = found.end(), found[0]
+        at, sign = match.end(), match[0]
         if sign == '"':
             if modes[-1] == '"':
                 modes.pop()
@@ -518,11 +518,11 @@ def _restored(value: Json, originals: list[str]) -> Json:
     if not originals:
         return value
     if isinstance(value, str):
-        return _TOKEN.sub(lambda found: originals[int(found["number"])], value) if _OPEN in value else value
+        return _TOKEN.sub(lambda match: originals[int(match["number"])], value) if _OPEN in value else value
     if isinstance(value, list):
-        return [_restored(each, originals) for each in value]
+        return [_restored(element, originals) for element in value]
     if isinstance(value, dict):
-        return {str(_restored(key, originals)): _restored(each, originals) for key, each in value.items()}
+        return {str(_restored(key, originals)): _restored(element, originals) for key, element in value.items()}
     return value
 
 

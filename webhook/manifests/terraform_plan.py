@@ -43,28 +43,28 @@ def plan_documents(plan: Document) -> Iterator[Document | Problem]:
     Each is placed at the line of its resource. Values that are known only after apply are a text that says so.
     """
     value = _Lookup(plan.value)
-    unknown = {each["address"].text: each["change"]["after_unknown"] for each in value["resource_changes"].items}
+    unknown = {change["address"].text: change["change"]["after_unknown"] for change in value["resource_changes"].items}
     lines = _addresses(plan)
     for resource in _resources(value["planned_values"] or value["values"]):
         kind, address, values = resource["type"].text, resource["address"].text, resource["values"]
         if kind not in _PLANNED or resource["mode"].text == "data":
             continue
         span = Span(lines.get(address, plan.first_line), 1, 2)
-        held = values[_PLANNED[kind]].value
-        if isinstance(held, str):
-            for part in read_text(plan.source, held):
+        resources = values[_PLANNED[kind]].value
+        if isinstance(resources, str):
+            for part in read_text(plan.source, resources):
                 if isinstance(part, Problem):
                     wrong = f"{address}: {part.message}"
                     yield Problem(plan.source, span.line, 1, wrong, part.remedy, part.warning)
                     continue
                 # A release is an object with a member for each of its objects.
                 members = part.value.values() if kind == _RELEASE and isinstance(part.value, dict) else [part.value]
-                for each in members:
-                    yield replace(part, text="", first_line=span.line, value=each, places={(): span}, derived=True)
-        elif isinstance(held, dict):
+                for member in members:
+                    yield replace(part, text="", first_line=span.line, value=member, places={(): span}, derived=True)
+        elif isinstance(resources, dict):
             late = unknown[address][_PLANNED[kind]].value if address in unknown else None
             yield Document(
-                plan.source, "", span.line, _late(held, late, 0), plan.start, places={(): span}, derived=True
+                plan.source, "", span.line, _late(resources, late, 0), plan.start, places={(): span}, derived=True
             )
         elif address in unknown and unknown[address][_PLANNED[kind]].value is True:
             wrong = f"{address}: {_PLANNED[kind]} is known only after apply"
@@ -88,7 +88,7 @@ class _Lookup:
     @property
     def items(self) -> list[_Lookup]:
         """The items of a list; none of anything else."""
-        return [_Lookup(each) for each in self.value] if isinstance(self.value, list) else []
+        return [_Lookup(element) for element in self.value] if isinstance(self.value, list) else []
 
     @property
     def text(self) -> str:
@@ -114,14 +114,14 @@ def _addresses(plan: Document) -> dict[str, int]:
     """Return the line on which each address is first."""
     import json  # noqa: PLC0415 -- few files are plans
 
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for number, line in enumerate(plan.text.splitlines(), plan.first_line):
-        for each in _ADDRESS.finditer(line):
+        for match in _ADDRESS.finditer(line):
             try:
-                found.setdefault(json.loads(each[1]), number)
+                counts.setdefault(json.loads(match[1]), number)
             except ValueError:
                 continue
-    return found
+    return counts
 
 
 def _late(value: Json, unknown: Json, depth: int) -> Json:
@@ -138,5 +138,5 @@ def _late(value: Json, unknown: Json, depth: int) -> Json:
         pairs = [
             (value[i] if i < len(value) else None, unknown[i] if i < len(unknown) else None) for i in range(length)
         ]
-        return [_late(each, late, depth + 1) for each, late in pairs]
+        return [_late(element, late, depth + 1) for element, late in pairs]
     return value

@@ -69,9 +69,9 @@ def tree_of(path: str) -> str | None:
 
     That is its git work tree; without git, as in an unpacked archive, the working directory where that is above it.
     """
-    found = work_tree(path)
-    if found is not None:
-        return found
+    tree = work_tree(path)
+    if tree is not None:
+        return tree
     try:
         here, real = os.path.realpath(os.curdir), os.path.realpath(path)
     except (OSError, ValueError):
@@ -140,9 +140,9 @@ def refuse_link(path: Path, name: str) -> None:
     Raises:
         LinkError: it is.
     """
-    found = link_out(str(path))
-    if found is not None:
-        raise LinkError(f"{name} {path}: {found} is a link out of the repository: name what it leads to")
+    link = link_out(str(path))
+    if link is not None:
+        raise LinkError(f"{name} {path}: {link} is a link out of the repository: name what it leads to")
 
 
 def _wrong_place(real: str, top: str) -> str:

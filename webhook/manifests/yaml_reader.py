@@ -86,9 +86,9 @@ def read_scalar(text: str) -> Scalar:
     if text[0] == ".":
         return _float(text, text) if _POINTED.fullmatch(text) else text
     plain = text.replace("_", "")
-    found = _INTEGER.fullmatch(plain)
-    if found and len(plain) <= _MAX_DIGITS:
-        sign, hexadecimal, binary, octal, decimal = found.groups()
+    match = _INTEGER.fullmatch(plain)
+    if match and len(plain) <= _MAX_DIGITS:
+        sign, hexadecimal, binary, octal, decimal = match.groups()
         for digits, base in ((decimal, 10), (octal, 8), (hexadecimal, 16), (binary, 2)):
             if digits:
                 value = int(digits, base) * (-1 if sign == "-" else 1)
@@ -155,11 +155,11 @@ def tagged(text: str, tag: str) -> tuple[Scalar, bool]:
 
 def _from_base64(text: str) -> str:
     try:
-        found = base64.b64decode(text.replace("\n", "").replace("\r", "").encode(), validate=True)
+        decoded = base64.b64decode(text.replace("\n", "").replace("\r", "").encode(), validate=True)
     except binascii.Error:
         raise ScalarError("is tagged !!binary and is not base64") from None
     # Go writes one replacement for each byte that is no part of a character.
-    return _NO_CHARACTER.sub("\ufffd", found.decode("utf-8", "surrogateescape"))
+    return _NO_CHARACTER.sub("\ufffd", decoded.decode("utf-8", "surrogateescape"))
 
 
 def scalar_key(value: Scalar) -> str:
@@ -240,18 +240,18 @@ def explain(error: yaml.YAMLError, text: str) -> ReadError:
         mark = unclosed or error.problem_mark or error.context_mark
         line, column = (mark.line, mark.column) if mark else (0, 0)
         return ReadError(f"not YAML: {problem}", line + 1, column + 1, _remedy(problem, text, line))
-    found = _UNREADABLE.search(text)
-    before = text[: found.start()] if found else ""
-    character = f"the control character U+{ord(found[0]):04X}" if found else "a character that YAML does not allow"
+    match = _UNREADABLE.search(text)
+    before = text[: match.start()] if match else ""
+    character = f"the control character U+{ord(match[0]):04X}" if match else "a character that YAML does not allow"
     line = before.count("\n") + 1
     return ReadError(f"not YAML: {character}", line, len(before) - before.rfind("\n"), "remove it, or write an escape")
 
 
 def _remedy(problem: str, text: str, line: int) -> str:
     lines = text.splitlines()
-    shown = lines[line] if line < len(lines) else ""
+    text_of_line = lines[line] if line < len(lines) else ""
     if "cannot start any token" in problem:
-        return _TAB if "\t" in shown[: len(shown) - len(shown.lstrip())] else _QUOTE
+        return _TAB if "\t" in text_of_line[: len(text_of_line) - len(text_of_line.lstrip())] else _QUOTE
     fitting = (remedy for part, remedy in _REMEDIES if part in problem)
     return next(fitting, "check quotes, brackets and indentation around this line")
 
@@ -391,12 +391,12 @@ class _Builder:
         self._put(frame.value, event)
 
     def _alias(self, event: Any) -> None:
-        found = self._anchors.get(event.anchor)
-        if found is None:
+        anchor = self._anchors.get(event.anchor)
+        if anchor is None:
             raise _error(event, f"no anchor &{event.anchor} before this alias", "write the value out")
-        if isinstance(found, _Frame):
+        if isinstance(anchor, _Frame):
             raise _error(event, f"anchor {event.anchor} contains itself", "write the value out")
-        value, nodes = found
+        value, nodes = anchor
         self._aliased += nodes
         self._nodes += nodes
         if self._aliased > MAX_ALIASED_NODES:

@@ -35,10 +35,10 @@ def base_of(reference: str | None, environment: Mapping[str, str], directory: Pa
         GitError: none is named, or git does not know it.
     """
     named = (form.format(environment[name]) for name, form in VARIABLES.items() if environment.get(name))
-    found = reference or next(named, None)
-    if found is None:
+    chosen = reference or next(named, None)
+    if chosen is None:
         raise GitError(f"--trust base: name the base with --base REV; none of {', '.join(VARIABLES)} is set")
-    return revision(found, str(directory))
+    return revision(chosen, str(directory))
 
 
 def read_from(base: Revision | None, path: Path, limit: int) -> bytes | None:
@@ -65,9 +65,9 @@ def find_in(base: Revision, directory: Path, environment: Mapping[str, str]) -> 
     named = environment.get(VARIABLE)
     if named:
         return Found(Path(named))
-    for place in way_up(directory, environment.get("HOME", "")):
+    for folder in way_up(directory, environment.get("HOME", "")):
         for name in (FILE, PYPROJECT):
-            file = place / name
+            file = folder / name
             data = base.file(str(file), MAX_BYTES) if base.holds(str(file)) else None
             if data is not None and (name == FILE or table(file, data) is not None):
                 return Found(Path(os.path.relpath(file, directory)))
@@ -89,7 +89,7 @@ def folder_of(base: Revision | None, folder: Path | None, usual: Path) -> Iterat
     if not files and folder is None:
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix="gpugate-") as made:
+    with tempfile.TemporaryDirectory(prefix="gpugate-") as temporary:
         for name, data in files.items():
-            Path(made, name).write_bytes(data)
-        yield Path(made)
+            Path(temporary, name).write_bytes(data)
+        yield Path(temporary)

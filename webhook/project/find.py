@@ -48,12 +48,12 @@ def table(file: File, data: bytes) -> dict[str, Any] | None:
         line = data.count(b"\n", 0, error.start) + 1
         raise ProjectFileError(f"{file}:{line}:1: not UTF-8 text: save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        found = _AT.fullmatch(str(error))
-        what = found["what"] if found else str(error)
+        match = _AT.fullmatch(str(error))
+        message = match["what"] if match else str(error)
         # Where the file ends too early, its last line is all there is to name.
-        line = int(found["line"]) if found and found["line"] else data.rstrip().count(b"\n") + 1
-        column = found["column"] if found and found["column"] else "1"
-        raise ProjectFileError(f"{file}:{line}:{column}: not TOML: {what[:1].lower()}{what[1:]}") from None
+        line = int(match["line"]) if match and match["line"] else data.rstrip().count(b"\n") + 1
+        column = match["column"] if match and match["column"] else "1"
+        raise ProjectFileError(f"{file}:{line}:{column}: not TOML: {message[:1].lower()}{message[1:]}") from None
     except RecursionError:
         raise ProjectFileError(f"{file}: nested too deeply") from None
     tool = document.get("tool")
@@ -63,7 +63,7 @@ def table(file: File, data: bytes) -> dict[str, Any] | None:
     raise ProjectFileError(f"{file}: tool.gpugate must be a table: write [tool.gpugate], and keys below it")
 
 
-def place(text: str, path: FieldPath) -> tuple[int, int]:
+def location_of(text: str, path: FieldPath) -> tuple[int, int]:
     """Return line and column, from 1, of a key of the table; of its table, or 1 and 1, where it is written otherwise.
 
     The parser of the standard library keeps no places, so that this looks for the key below its header. What is within
@@ -77,13 +77,13 @@ def place(text: str, path: FieldPath) -> tuple[int, int]:
         key = None if header else _KEY.match(line)
         if header:
             at = tuple(part.strip().strip("\"'") for part in header[1].split("."))
-            found = at
+            key_path = at
         elif key:
-            found = (*at, key[1].strip("\"'"))
+            key_path = (*at, key[1].strip("\"'"))
         else:
             continue
-        if len(found) > best and wanted[: len(found)] == found and found[: len(TABLE)] == TABLE:
-            best, where = len(found), (number, len(line) - len(line.lstrip()) + 1)
+        if len(key_path) > best and wanted[: len(key_path)] == key_path and key_path[: len(TABLE)] == TABLE:
+            best, where = len(key_path), (number, len(line) - len(line.lstrip()) + 1)
     return where
 
 
@@ -114,15 +114,15 @@ def find(directory: Path, environment: Mapping[str, str]) -> Found | None:
     named = environment.get(VARIABLE)
     if named:
         return Found(Path(named))
-    for place in way_up(directory, environment.get("HOME", "")):
-        found = _in(directory, Path(os.path.relpath(place, directory)))
-        if found is not None:
-            return found
+    for folder in way_up(directory, environment.get("HOME", "")):
+        project_file = _in(directory, Path(os.path.relpath(folder, directory)))
+        if project_file is not None:
+            return project_file
     return None
 
 
-def _in(directory: Path, shown: Path) -> Found | None:
-    file, pyproject = shown / FILE, shown / PYPROJECT
+def _in(directory: Path, folder: Path) -> Found | None:
+    file, pyproject = folder / FILE, folder / PYPROJECT
     in_pyproject = speaks_of_gpugate(directory, pyproject)
     if (directory / file).is_file():
         passed = (
@@ -132,8 +132,8 @@ def _in(directory: Path, shown: Path) -> Found | None:
         )
         return Found(file, (passed,) if passed else ())
     for name in _MISSPELT:
-        if (directory / shown / name).is_file():
-            raise ProjectFileError(f"{shown / name}: gpugate does not read a file with this name: rename it to {FILE}")
+        if (directory / folder / name).is_file():
+            raise ProjectFileError(f"{folder / name}: gpugate does not read a file with this name: rename it to {FILE}")
     return Found(pyproject) if in_pyproject else None
 
 
@@ -160,8 +160,8 @@ def way_up(directory: Path, home: str) -> list[Path]:
     """Return the directories to look into, nearest first."""
     top = Path(home).resolve() if home else None
     way: list[Path] = []
-    for place in (directory, *directory.parents):
-        way.append(place)
-        if (place / ".git").exists() or place == top:
+    for folder in (directory, *directory.parents):
+        way.append(folder)
+        if (folder / ".git").exists() or folder == top:
             return way
     return way[:1]

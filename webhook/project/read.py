@@ -118,13 +118,13 @@ class ProjectFile:
     Attributes:
         file: its name as messages have it; what it says is relative to its directory.
         config: what it says.
-        place: returns line and column, from 1, of a path in it.
+        locate: returns line and column, from 1, of a path in it.
         remarks: sentences on what beside it is not read.
     """
 
     file: Path
     config: ProjectConfig
-    place: Callable[[field.Path], tuple[int, int]]
+    locate: Callable[[field.Path], tuple[int, int]]
     remarks: tuple[str, ...] = ()
 
 
@@ -142,11 +142,11 @@ def read_project(file: Path, directory: Path, remarks: tuple[str, ...] = (), dat
         ProjectFileError: it cannot be read, is too large, has unknown keys, or values that its keys do not take.
     """
     data = _data(file, directory) if data is None else data
-    value, place = _toml(file, data) if file.suffix == ".toml" else _yaml(file, data)
+    value, locate = _toml(file, data) if file.suffix == ".toml" else _yaml(file, data)
     try:
-        return ProjectFile(file, parse_project(value), place, remarks)
+        return ProjectFile(file, parse_project(value), locate, remarks)
     except ConfigError as error:
-        line, column = place(error.path)
+        line, column = locate(error.path)
         where = f"{render(error.path)}: " if error.path else ""
         # That an absent key is null is nothing that people write.
         message = error.message.replace(" | null", "")
@@ -177,13 +177,13 @@ def parse_project(value: Json) -> ProjectConfig:
     # One by one first, because the parser's messages do not say which of a list is wrong.
     for key, entry in (("charts", Chart), ("objects_in_values", Objects), ("templates", Template)):
         entries = value.get(key)
-        for index, each in enumerate(entries if isinstance(entries, list) else ()):
-            parse(each, entry, (key, index))
+        for index, element in enumerate(entries if isinstance(entries, list) else ()):
+            parse(element, entry, (key, index))
     config = parse(value, ProjectConfig, ())
     # Outputs are checked where the work tree that they must be in is known.
     if config.docs is not None and not URL.fullmatch(config.docs.base_url):
         raise ConfigError(("docs", "base_url"), "not an address: write one such as https://docs.example.com/gpugate/")
-    _refuse_nul({key: said for key, said in value.items() if key != "output"}, ())
+    _refuse_nul({key: setting for key, setting in value.items() if key != "output"}, ())
     return config
 
 
@@ -200,29 +200,29 @@ def _yaml(file: Path, data: bytes) -> tuple[Json, Callable[[field.Path], tuple[i
     from gpugate.webhook.manifests.documents import Document, Positions, read_bytes  # noqa: PLC0415 -- TOML needs none
 
     documents: list[Document] = []
-    for found in read_bytes(str(file), data):
-        if not isinstance(found, Document):
-            raise ProjectFileError(f"{file}:{found.line}:{found.column}: {found.message}: {found.remedy}")
-        documents.append(found)
+    for document in read_bytes(str(file), data):
+        if not isinstance(document, Document):
+            raise ProjectFileError(f"{file}:{document.line}:{document.column}: {document.message}: {document.remedy}")
+        documents.append(document)
     if len(documents) > 1:
         raise ProjectFileError(f"{file}:{documents[1].first_line}:1: a second document: write one")
 
     positions: list[Positions] = []
 
-    def place(path: field.Path) -> tuple[int, int]:
+    def locate(path: field.Path) -> tuple[int, int]:
         if not documents:
             return 1, 1
         positions[:] = positions or [Positions(documents[0])]
         span = positions[0].find(path)
         return span.line, span.column
 
-    return (documents[0].value if documents else None), place
+    return (documents[0].value if documents else None), locate
 
 
 def _toml(file: Path, data: bytes) -> tuple[Json, Callable[[field.Path], tuple[int, int]]]:
     from gpugate.webhook.project import find  # noqa: PLC0415 -- few projects need it
 
-    found = find.table(file, data)
-    if found is None:
+    table = find.table(file, data)
+    if table is None:
         raise ProjectFileError(f"{file}: has no [tool.gpugate]")
-    return found, lambda path: find.place(data.decode(), path)
+    return table, lambda path: find.location_of(data.decode(), path)

@@ -52,11 +52,11 @@ def rebased(sort: Sort, value: Any, home: Path, directory: Path) -> Any:  # Any:
             for chart in value
         )
     if sort is Sort.OBJECTS:
-        return tuple(msgspec.structs.replace(held, files=tuple(map(pattern, held.files))) for held in value)
+        return tuple(msgspec.structs.replace(entry, files=tuple(map(pattern, entry.files))) for entry in value)
     if sort is Sort.TEMPLATES:
         return tuple(msgspec.structs.replace(entry, paths=tuple(map(pattern, entry.paths))) for entry in value)
-    each = {Sort.PATHS: path, Sort.PATTERNS: pattern, Sort.OUTPUTS: output}.get(sort)
-    return tuple(map(each, value)) if each else value
+    convert = {Sort.PATHS: path, Sort.PATTERNS: pattern, Sort.OUTPUTS: output}.get(sort)
+    return tuple(map(convert, value)) if convert else value
 
 
 def refuse_path(
@@ -73,8 +73,8 @@ def refuse_path(
         wild = setting.sort is Sort.PATHS and any(sign in text for sign in _WILD)
         wrong = pattern_refusal(where, top) if wild else refusal(where, top, wanted)
         if wrong and setting.sort is Sort.OUTPUTS and "\0" not in text:
-            said = wrong if wrong.startswith("is not") else "writes outside the repository"
-            wrong = f"{said}: name a file in it, or give --output"
+            problem = wrong if wrong.startswith("is not") else "writes outside the repository"
+            wrong = f"{problem}: name a file in it, or give --output"
         elif wrong and "\0" not in text:
             remedy = f", or give {setting.flag}" if setting.flag.startswith("--") else ""
             wrong = f"{text} {wrong}: name one in the repository{remedy}"
@@ -132,15 +132,15 @@ class Settled(Struct, frozen=True):
     def origin(self) -> str:
         """The flag, the variable, `FILE:LINE`, or `default`."""
         if self.project is not None:
-            return f"{self.project.file}:{self.project.place((self.setting.key,))[0]}"
+            return f"{self.project.file}:{self.project.locate((self.setting.key,))[0]}"
         return self._named
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The same, with the column where a file says so."""
         if self.project is None:
             return self._named
-        line, column = self.project.place((self.setting.key,))
+        line, column = self.project.locate((self.setting.key,))
         return f"{self.project.file}:{line}:{column}"
 
     @property
@@ -180,15 +180,15 @@ def _settled(
     if setting.variable and environment.get(setting.variable):
         value = _unlinked(setting, _read(setting, environment[setting.variable]), setting.variable)
         return Settled(setting, value, Source.ENVIRONMENT)
-    given = getattr(project.config, setting.key) if project else None
-    if project is not None and given is not None:
+    setting_value = getattr(project.config, setting.key) if project else None
+    if project is not None and setting_value is not None:
         home = directory / project.file.parent
-        refused = refuse_path(setting, given, home)
+        refused = refuse_path(setting, setting_value, home)
         if refused is not None:
             path, wrong = refused
-            line, column = project.place(path)
+            line, column = project.locate(path)
             raise ProjectFileError(f"{project.file}:{line}:{column}: {render(path)}: {wrong}")
-        value = rebased(setting.sort, given, home, directory)
+        value = rebased(setting.sort, setting_value, home, directory)
         return Settled(setting, value, Source.FILE, project)
     return Settled(setting, setting.default, Source.DEFAULT)
 
