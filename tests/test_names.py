@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = (
     "certs",
     "tools",
+    "webhook/admission",
     "webhook/audit",
     "webhook/check",
     "webhook/cli",
@@ -23,6 +24,8 @@ PACKAGES = (
     "webhook/manifests",
     "webhook/operate",
     "webhook/project",
+    "webhook/rendering",
+    "webhook/report",
     "webhook/schemas",
     "webhook/testing",
 )
@@ -45,8 +48,8 @@ PLAIN = {
     "told": "reported",
     "what": "subject, problem, units",
 }
-# Fields of the JSON that gpugate publishes have the names of its schema.
-PUBLISHED = {("webhook/audit/model.py", "what")}
+# Fields of the JSON that gpugate publishes have the names of its schema. All features read the place of a finding.
+PUBLISHED = {("webhook/audit/model.py", "what"), ("webhook/report/located.py", "place")}
 
 
 def bindings(tree: ast.AST) -> Iterator[tuple[str, int]]:

@@ -58,14 +58,14 @@ def within(text: str, size: int) -> str:
 
 def listed(items: Iterable[str], length: int) -> str:
     """Join items with commas in about `length` characters; a count replaces the rest."""
-    shown, rest, used_length = [], 0, 0
+    listed, omitted, used_length = [], 0, 0
     for item in items:
         used_length += len(item) + 1
         if used_length > length - len(" and 10000 more"):
-            rest += 1
+            omitted += 1
         else:
-            shown.append(item)
-    return ",".join(shown) + (f" and {rest} more" if rest else "")
+            listed.append(item)
+    return ",".join(listed) + (f" and {omitted} more" if omitted else "")
 
 
 # In bytes. Controllers copy a denial into events and logs, so it is kept short.
@@ -80,17 +80,17 @@ _MOST_COMPARED: Final = 1000
 def denial(verdict: Verdict) -> str:
     """Write the denials of a verdict with their hints, one line each, in at most 1 KiB."""
     reasons = verdict.reasons(Stance.ENFORCE)
-    shown: list[str] = []
+    denials: list[str] = []
     remaining = LONGEST_MESSAGE - len("\nand 1000000 more")
     for reason in reasons:
         text = within(plain(_with_hint(reason)[:LONGEST_MESSAGE]), LONGEST_MESSAGE)
         # The first denial is always shown. The limit leaves space for the count of the others.
-        if shown and len(text.encode()) > remaining:
-            shown.append(f"and {len(reasons) - len(shown)} more")
+        if denials and len(text.encode()) > remaining:
+            denials.append(f"and {len(reasons) - len(denials)} more")
             break
-        shown.append(within(text, remaining))
-        remaining -= len(shown[-1].encode()) + 1
-    return "\n".join(shown)
+        denials.append(within(text, remaining))
+        remaining -= len(denials[-1].encode()) + 1
+    return "\n".join(denials)
 
 
 def warnings(verdict: Verdict, *, and_denials: bool) -> list[str]:
@@ -107,8 +107,8 @@ def warnings(verdict: Verdict, *, and_denials: bool) -> list[str]:
     total = len(texts) + max(0, len(reasons) - _MOST_COMPARED)
     if total == len(texts) <= MOST_WARNINGS:
         return texts
-    shown = texts[: MOST_WARNINGS - 1]
-    return [*shown, f"and {total - len(shown)} more warnings"]
+    listed = texts[: MOST_WARNINGS - 1]
+    return [*listed, f"and {total - len(listed)} more warnings"]
 
 
 def _warning(reason: Violation | Finding | Outcome) -> str:

@@ -46,7 +46,7 @@ class Asked:
     namespace: str | None = None
 
 
-def request(name: str, asked: Asked) -> Request:
+def request(name: str, flags: Asked) -> Request:
     """Read an object or an AdmissionReview; objects get the defaults of the API server.
 
     Raises:
@@ -56,20 +56,20 @@ def request(name: str, asked: Asked) -> Request:
     document = _document(name)
     value: Any = document.value
     if isinstance(value, dict) and value.get("kind") == "AdmissionReview":
-        if asked != Asked():
+        if flags != Asked():
             raise UsageError("an AdmissionReview contains operation, old object, user and namespace: remove the flags")
         return _decoded(name, value)
-    found = _object(document, asked.namespace or "default")
-    made = replace(found, user=asked.user, groups=asked.groups)
-    operation = asked.operation or (Operation.UPDATE if asked.old else Operation.CREATE)
-    if (operation is Operation.UPDATE) is not (asked.old is not None):
+    recorded = _object(document, flags.namespace or "default")
+    evaluated = replace(recorded, user=flags.user, groups=flags.groups)
+    operation = flags.operation or (Operation.UPDATE if flags.old else Operation.CREATE)
+    if (operation is Operation.UPDATE) is not (flags.old is not None):
         raise UsageError("an UPDATE needs --old FILE, and other operations do not accept it")
     if operation is Operation.DELETE:
-        made = replace(made, operation=operation, object=None, old_object=found.object)
-    elif asked.old is not None:
-        old = _object(_document(str(asked.old)), asked.namespace or "default")
-        made = replace(made, operation=operation, old_object=old.object)
-    return with_defaults(made)
+        evaluated = replace(evaluated, operation=operation, object=None, old_object=recorded.object)
+    elif flags.old is not None:
+        old = _object(_document(str(flags.old)), flags.namespace or "default")
+        evaluated = replace(evaluated, operation=operation, old_object=old.object)
+    return with_defaults(evaluated)
 
 
 def _document(name: str) -> Document:
@@ -89,11 +89,11 @@ def _document(name: str) -> Document:
 
 
 def _object(document: Document, namespace: str) -> Request:
-    found = list(objects(document, namespace=namespace))
-    for part in found:
+    parts = list(objects(document, namespace=namespace))
+    for part in parts:
         if isinstance(part, Problem):
             raise _unreadable(part)
-    manifests = [part for part in found if isinstance(part, Manifest)]
+    manifests = [part for part in parts if isinstance(part, Manifest)]
     if len(manifests) != 1:
         raise UnreadableError(
             f"{document.source}: contains {len(manifests)} objects: review accepts one, check accepts many"
@@ -124,14 +124,16 @@ def main(arguments: Sequence[str]) -> int:
     for remark in project.remarks:
         print(f"warning: {remark}", file=sys.stderr)
     ruleset = options.ruleset(args.policy_file)
-    asked = Asked(args.operation, args.old, args.user or "", tuple(args.groups), args.namespace)
+    requested = Asked(args.operation, args.old, args.user or "", tuple(args.groups), args.namespace)
     try:
-        found = request(args.file, asked)
+        review_request = request(args.file, requested)
     except UnreadableError as error:
         print(f"error: {error}", file=sys.stderr)
         return _INCOMPLETE
     today = dt.datetime.now(dt.UTC).date()
-    verdict = evaluate(ruleset, found, NoFacts(), today=today, phase=Phase.BOTH, template_ceiling=Stance.ENFORCE)
+    verdict = evaluate(
+        ruleset, review_request, NoFacts(), today=today, phase=Phase.BOTH, template_ceiling=Stance.ENFORCE
+    )
     sys.stdout.write(_written(verdict, args.output))
     return _exit_code(verdict)
 
@@ -154,12 +156,12 @@ def _exit_code(verdict: Verdict) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(
+    command = Parser(
         prog="gpugate review",
         description="Show what admission would do with one object: decision, patch, the object as stored, warnings.",
         epilog="examples:\n  gpugate review pod.yaml\n  gpugate review pool.yaml --old pool-before.yaml --as alice",
     )
-    add = made.add_argument
+    add = command.add_argument
     add("file", metavar="FILE", help="an object or an AdmissionReview, YAML or JSON; - for standard input")
     add(
         "--operation",
@@ -172,6 +174,6 @@ def parser() -> argparse.ArgumentParser:
     add("--as-group", dest="groups", action="append", default=[], metavar="GROUP", help="group of the user; repeatable")
     add("-n", "--namespace", help="namespace of an object without one (default: default)")
     add("-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)")
-    options.add_policy_file(made, options.OF_THE_PROJECT)
-    project_flags.add(made)
-    return made
+    options.add_policy_file(command, options.OF_THE_PROJECT)
+    project_flags.add(command)
+    return command

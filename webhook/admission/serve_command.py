@@ -45,10 +45,10 @@ _TEXTS: Final = (
 
 def _add_managed_certificates(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("managed certificates (with --certificate-secret)")
-    for each in _TEXTS:
-        default = _environment(_name(each.flag)) or each.default
-        shown = f"{each.text} (default: {each.default})" if each.default else each.text
-        group.add_argument(each.flag, metavar=each.metavar, default=default, help=shown)
+    for text in _TEXTS:
+        default = _environment(_name(text.flag)) or text.default
+        help_text = f"{text.text} (default: {text.default})" if text.default else text.text
+        group.add_argument(text.flag, metavar=text.metavar, default=default, help=help_text)
     expected = parser.add_argument_group("expected webhook configurations (to report differences)")
     meant_flags.add(expected, _environment)
 
@@ -102,34 +102,34 @@ def keeping(args: argparse.Namespace, names: tuple[str, ...], *, in_cluster: boo
 def _periods(args: argparse.Namespace) -> Periods:
     from gpugate.certs.authorities import Periods  # noqa: PLC0415 -- imports cryptography
 
-    found = Periods(
+    periods = Periods(
         authority=_duration(args, "--authority-life"),
         rotation=_duration(args, "--authority-rotation"),
         leaf=_duration(args, "--certificate-life"),
         propagation=_duration(args, "--propagation"),
     )
-    if found.leaf < _SHORTEST_LEAF:
+    if periods.leaf < _SHORTEST_LEAF:
         # Certificates have whole seconds as dates, and renewal starts after two thirds of the lifetime.
         raise UsageError(f"--certificate-life must be at least {_SHORTEST_LEAF.seconds}s")
-    if found.rotation < found.propagation:
+    if periods.rotation < periods.propagation:
         raise UsageError("--authority-rotation must not be shorter than --propagation")
     # A CA is published first, then it signs, and then its last certificate must expire.
-    if found.authority < 2 * found.rotation + found.leaf + found.propagation:
+    if periods.authority < 2 * periods.rotation + periods.leaf + periods.propagation:
         raise UsageError(
             "--authority-life must be at least twice --authority-rotation, plus --certificate-life and --propagation"
         )
-    return found
+    return periods
 
 
 def _duration(args: argparse.Namespace, flag: str) -> dt.timedelta:
-    given = getattr(args, _name(flag))
+    text = getattr(args, _name(flag))
     with contextlib.suppress(ValueError):
         # Zero is not a valid lifetime.
-        if found := duration(given):
-            return found
+        if parsed := duration(text):
+            return parsed
     variable = f"GPUGATE_{_name(flag).upper()}"
-    where = f"{variable} (or {flag})" if os.environ.get(variable) == given else flag
-    raise UsageError(f"{where}: {given!r} is not a duration such as 30d, 24h, 10m or 90s")
+    where = f"{variable} (or {flag})" if os.environ.get(variable) == text else flag
+    raise UsageError(f"{where}: {text!r} is not a duration such as 30d, 24h, 10m or 90s")
 
 
 def _own_namespace() -> str:
@@ -266,16 +266,16 @@ def _add_file(group: argparse._ArgumentGroup, flag: str, text: str, *short: str)
     group.add_argument(flag, *short, type=Path, metavar="FILE", default=Path(value) if value else None, help=text)
 
 
-def _checked(number: _Number, given: str) -> int:
+def _checked(number: _Number, text: str) -> int:
     """Read a number, and name the variable where it came from there."""
     try:
-        value = int(given)
+        value = int(text)
     except ValueError:
         value = number.least - 1
     if not number.least <= value <= number.most:
         variable = f"GPUGATE_{_name(number.flag).upper()}"
-        where = f"{variable} (or {number.flag})" if os.environ.get(variable) == given else number.flag
-        raise UsageError(f"{where}: {given!r} is not a whole number from {number.least} to {number.most}")
+        where = f"{variable} (or {number.flag})" if os.environ.get(variable) == text else number.flag
+        raise UsageError(f"{where}: {text!r} is not a whole number from {number.least} to {number.most}")
     return value
 
 

@@ -68,7 +68,7 @@ def gather_inputs(paths: Sequence[str], args: argparse.Namespace, kube_version: 
         from gpugate.webhook.rendering.terraform import configured  # noqa: PLC0415 -- few repositories have it
 
         read = configured(inputs)
-        inputs, in_terraform = read.found, read.charts
+        inputs, in_terraform = read.parts, read.charts
     context, problems = _context(args)
     charts: tuple[ChartValues, ...] = ()
     # Flags override the project file for the same chart, and the project file overrides Terraform.
@@ -97,7 +97,7 @@ def gather_inputs(paths: Sequence[str], args: argparse.Namespace, kube_version: 
     beside = Beside(
         context, RenderedTexts(rendering.texts, options) if rendering.texts else None, rendering.not_rendered
     )
-    return Gathered([*rendering.found, *problems], beside, remarks)
+    return Gathered([*rendering.parts, *problems], beside, remarks)
 
 
 def _without_values(

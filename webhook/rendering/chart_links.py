@@ -42,7 +42,7 @@ def obstacle(chart: str) -> Problem | None:
     if not Path(chart).is_dir():
         return _of_archive(chart)
     top = tree_of(chart)
-    seen: set[str] = set()
+    visited: set[str] = set()
     for folder, folders, files in os.walk(chart, followlinks=True):
         # Of the chart's own top, `chart_stage` leaves it out.
         if folder == chart:
@@ -63,14 +63,14 @@ def obstacle(chart: str) -> Problem | None:
             if problem is not None:
                 return problem
         # Links to directories above would be followed for ever.
-        folders[:] = [name for name in sorted(folders) if _is_new(os.path.join(folder, name), seen)]  # noqa: PTH118 -- as above
+        folders[:] = [name for name in sorted(folders) if _is_new(os.path.join(folder, name), visited)]  # noqa: PTH118 -- as above
     return None
 
 
-def _is_new(folder: str, seen: set[str]) -> bool:
+def _is_new(folder: str, visited: set[str]) -> bool:
     real = os.path.realpath(folder)
-    is_new = real not in seen
-    seen.add(real)
+    is_new = real not in visited
+    visited.add(real)
     return is_new
 
 

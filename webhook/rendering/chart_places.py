@@ -206,14 +206,14 @@ def _template(source: Path) -> bytes | None:
         return None
 
 
-def _marked(data: bytes, shown: str, copy: MarkedChart) -> bytes:
+def _marked(data: bytes, name: str, copy: MarkedChart) -> bytes:
     try:
         text = data.decode()
     except UnicodeDecodeError:
         return data
     lines = template_lines(text)
     number = len(copy.files)
-    copy.files.append(shown)
+    copy.files.append(name)
     copy.lines.append(lines)
     out = []
     for index, (line, about) in enumerate(zip(text.split("\n"), lines, strict=True), 1):
@@ -328,7 +328,7 @@ class ChartPlaces:
         self._sources = sources(text.text)
         self._origins = _origins(text, options, stop)
         self._read: dict[str, list[str]] = {}
-        self._shown: dict[str, list[str]] = {}
+        self._template_lines: dict[str, list[str]] = {}
 
     def of(self, finding: Located) -> Place:
         """Return the place of a finding in a template, or what is known of it."""
@@ -349,9 +349,9 @@ class ChartPlaces:
             )
         file, line = origin
         written = lines[line - 1]
-        if file not in self._shown:
-            self._shown[file] = lines_of_template(lines)
-        around = excerpt(self._shown[file], line, 1)
+        if file not in self._template_lines:
+            self._template_lines[file] = lines_of_template(lines)
+        around = excerpt(self._template_lines[file], line, 1)
         column, end = len(written) - len(written.lstrip()) + 1, len(written.rstrip()) + 1
         if written.rstrip() == self._lines[index].rstrip():
             column, end = location.column, location.end

@@ -67,7 +67,7 @@ def staged(chart: str, home: str, without: Sequence[str] = ()) -> str:
 def _less(about: dict[str, object], without: Sequence[str]) -> dict[str, object]:
     """Return the description of a chart without some of its dependencies."""
     listed = about.get("dependencies")
-    kept = (
+    remaining = (
         [
             dependency
             for dependency in listed
@@ -76,7 +76,7 @@ def _less(about: dict[str, object], without: Sequence[str]) -> dict[str, object]
         if isinstance(listed, list)
         else []
     )
-    return {**about, "dependencies": kept}
+    return {**about, "dependencies": remaining}
 
 
 # Helm 3.22 and 4.3; the names are parted by commas.
@@ -105,7 +105,7 @@ def another_way(job: ChartJob, stderr: str) -> ChartJob | None:
         return replace(job, namespace=job.release, may_move=False)
     # Values of Terraform hold expressions, which a template may not take for what it expects.
     if job.texts:
-        return replace(job, texts=(), given="")
+        return replace(job, texts=(), source="")
     return None
 
 
@@ -204,7 +204,7 @@ class ChartJob:
 
     `chart` is its directory or archive as the user wrote it, `title` the name in its Chart.yaml. `without` are dependencies
     that it is rendered without, and `may_move` says that the user chose no namespace. `texts` are further values as YAML, and
-    `given` is what gives them.
+    `source` is what gives them.
     """
 
     chart: str
@@ -218,7 +218,7 @@ class ChartJob:
     without: tuple[str, ...] = ()
     may_move: bool = False
     texts: tuple[str, ...] = ()
-    given: str = ""
+    source: str = ""
 
     @property
     def variant(self) -> str:
@@ -227,7 +227,7 @@ class ChartJob:
         Of what is set it has the names alone: a password given so must not stand in a report.
         """
         names = [*self.values, *(f"--set {value.partition('=')[0]}=..." for value in self.set)]
-        return ", ".join([*names, *filter(None, [self.given])])
+        return ", ".join([*names, *filter(None, [self.source])])
 
     @property
     def label(self) -> str:
@@ -261,8 +261,8 @@ class ChartJob:
 def chart_jobs(chart: str, options: RenderOptions) -> Iterator[ChartJob | Failure | Passed]:
     """Yield the ways in which a chart is to be rendered, or why it cannot be."""
     real = os.path.realpath(chart)
-    given = [entry for entry in options.charts if os.path.realpath(entry.path) == real] or [ChartValues(chart)]
-    if options.changed is not None and not _is_changed(real, given, options.changed):
+    ways = [entry for entry in options.charts if os.path.realpath(entry.path) == real] or [ChartValues(chart)]
+    if options.changed is not None and not _is_changed(real, ways, options.changed):
         return
     # Before anything is read: also what is wrong in a file is shown with its text.
     in_the_way = obstacle(chart)
@@ -281,7 +281,7 @@ def chart_jobs(chart: str, options: RenderOptions) -> Iterator[ChartJob | Failur
         yield Failure(chart, problem, _NO_PROGRAM, chart=chart)
         return
     title = about.get("name")
-    for way in given:
+    for way in ways:
         for values in way.values or ((),):
             # What the project file names was held to the rule before; of what flags name, links are of the tree too.
             linked = [file for file in values if link_out(file)]
@@ -305,7 +305,7 @@ def chart_jobs(chart: str, options: RenderOptions) -> Iterator[ChartJob | Failur
                 way.api_versions,
                 may_move=not way.namespace,
                 texts=way.texts,
-                given=way.given,
+                source=way.source,
             )
 
 
@@ -348,8 +348,8 @@ def _about(chart: str) -> dict[str, object] | Problem:
     return Problem(name, 0, 0, "is not a valid Chart.yaml", "write apiVersion, name and version")
 
 
-def _is_changed(real: str, given: list[ChartValues], changed: frozenset[str]) -> bool:
-    files = {os.path.realpath(file) for way in given for values in way.values for file in values}
+def _is_changed(real: str, values_lists: list[ChartValues], changed: frozenset[str]) -> bool:
+    files = {os.path.realpath(file) for way in values_lists for values in way.values for file in values}
     return bool(files & changed) or any(path == real or path.startswith(real + os.sep) for path in changed)
 
 

@@ -20,14 +20,14 @@ class Failure:
     """Why one chart or kustomization is not rendered, or only in part.
 
     Attributes:
-        what: the chart or kustomization as the user wrote it, with its values.
+        source: the chart or kustomization as the user wrote it, with its values.
         problem: the cause, in the file that holds it.
         cause: equal for failures of the same cause; empty where the problem's place and message say which it is.
         directory: real path of a kustomization that was not built; empty for a chart.
         chart: the chart that was not rendered at all; empty where a part of it was.
     """
 
-    what: str
+    source: str
     problem: Problem
     cause: str = ""
     directory: str = ""
@@ -45,18 +45,18 @@ def by_cause(failures: Iterable[Failure]) -> dict[str, Problem]:
     groups: dict[str, list[Failure]] = {}
     for failure in failures:
         groups.setdefault(failure.key, []).append(failure)
-    return {key: _one(group) for key, group in groups.items()}
+    return {key: _problem_of(group) for key, group in groups.items()}
 
 
-def _one(group: list[Failure]) -> Problem:
+def _problem_of(group: list[Failure]) -> Problem:
     problem = group[0].problem
-    names = list(dict.fromkeys(failure.what for failure in group))
+    names = list(dict.fromkeys(failure.source for failure in group))
     # A program that is missing is about no chart of its own.
     if len(names) == 1 and not (problem.note and group[0].cause):
         return problem
     further = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    shown = ", ".join(names[:_NAMED]) + further
-    return replace(problem, message=f"{problem.message} (not rendered: {shown})")
+    listed = ", ".join(names[:_NAMED]) + further
+    return replace(problem, message=f"{problem.message} (not rendered: {listed})")
 
 
 def shortened(text: str) -> str:

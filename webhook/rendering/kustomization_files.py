@@ -132,37 +132,37 @@ def read_kustomization(directory: str, name: str = "", *, named: bool = False) -
     )
     if not names:
         return None
-    shown = os.path.join(directory, names[0])  # noqa: PTH118 -- the user's `./` stays
-    documents = _documents(shown)
+    file = os.path.join(directory, names[0])  # noqa: PTH118 -- the user's `./` stays
+    documents = _documents(file)
     if isinstance(documents, Problem):
         return documents
     value = documents[0].value if documents else {}
     if not documents or not isinstance(value, dict) or not _is_kustomization(value):
-        return Problem(shown, 0, 0, "is not a kustomization", _CHECK) if named else None
+        return Problem(file, 0, 0, "is not a kustomization", _CHECK) if named else None
     if len(documents) > 1:
-        return Problem(shown, documents[1].first_line, 1, "a second document: write one", _CHECK)
-    return _read(directory, shown, documents[0], value)
+        return Problem(file, documents[1].first_line, 1, "a second document: write one", _CHECK)
+    return _read(directory, file, documents[0], value)
 
 
-def _documents(shown: str) -> list[Document] | Problem:
+def _documents(file: str) -> list[Document] | Problem:
     """Return the documents of a kustomization, or why they cannot be read."""
-    wrong = _refused_file(shown)
+    wrong = _refused_file(file)
     if wrong:
-        return Problem(shown, 0, 0, wrong, "put a file in its place, or leave it out with --exclude")
+        return Problem(file, 0, 0, wrong, "put a file in its place, or leave it out with --exclude")
     try:
-        data = read_regular(Path(shown), MAX_BYTES)
+        data = read_regular(Path(file), MAX_BYTES)
     except OSError as error:
-        return Problem(shown, 0, 0, (error.strerror or "cannot be read").lower(), "make it readable for you")
-    parts = list(read_bytes(shown, data))
+        return Problem(file, 0, 0, (error.strerror or "cannot be read").lower(), "make it readable for you")
+    parts = list(read_bytes(file, data))
     broken = next((part for part in parts if isinstance(part, Problem) and not part.warning), None)
     return broken or [part for part in parts if isinstance(part, Document)]
 
 
-def _refused_file(shown: str) -> str:
-    top = tree_of(os.path.dirname(shown) or os.curdir)  # noqa: PTH120 -- a text
+def _refused_file(file: str) -> str:
+    top = tree_of(os.path.dirname(file) or os.curdir)  # noqa: PTH120 -- a text
     if top is not None:
-        return refusal(shown, top, Wanted.FILE)
-    return "is a link out of the repository" if link_out(shown) else ""
+        return refusal(file, top, Wanted.FILE)
+    return "is a link out of the repository" if link_out(file) else ""
 
 
 def _is_kustomization(value: dict[str, Any]) -> bool:
@@ -170,7 +170,7 @@ def _is_kustomization(value: dict[str, Any]) -> bool:
     return not versions or any(str(version or _GROUP).startswith(_GROUP) for version in versions)
 
 
-def _read(directory: str, shown: str, document: Document, value: dict[str, Any]) -> KustomizationFile:
+def _read(directory: str, file: str, document: Document, value: dict[str, Any]) -> KustomizationFile:
     used = _Used(os.path.realpath(directory), tree_of(directory))
     used.all(value)
     inflates = next((path for key in HELM for path, _ in _fields(value, key)), used.inflates)
@@ -189,7 +189,7 @@ def _read(directory: str, shown: str, document: Document, value: dict[str, Any])
 
     return KustomizationFile(
         directory=used.directory,
-        file=shown,
+        file=file,
         text=document.text,
         is_component=any(kind == "Component" for _, kind in _fields(value, "kind")),
         directories=tuple(used.directories),
@@ -343,25 +343,27 @@ class _Used:
             for path, entry in _mappings(value, key):
                 self._inflated(entry, {**globals_, **entry} if key == HELM[1] else globals_, path)
 
-    def _no_home(self, globals_: dict[str, Any], path: FieldPath, shown: FieldPath | None = None) -> None:
+    def _no_home(self, globals_: dict[str, Any], path: FieldPath, reported_at: FieldPath | None = None) -> None:
         for key in ("configHome", "helmHome"):
             for at, member in _fields(globals_, key):
                 if member:
-                    prefix = f"{render(at)} " if shown is not None else ""
+                    prefix = f"{render(at)} " if reported_at is not None else ""
                     wrong = f"{prefix}chooses the plugins of Helm, which are programs"
-                    where = shown if shown is not None else (*path, *at)
+                    where = reported_at if reported_at is not None else (*path, *at)
                     self.refused_inflating.append((where, wrong, "leave it out"))
 
     def _inflated(
-        self, entry: dict[str, Any], globals_: dict[str, Any], path: FieldPath, shown: FieldPath | None = None
+        self, entry: dict[str, Any], globals_: dict[str, Any], path: FieldPath, reported_at: FieldPath | None = None
     ) -> None:
         """Take in one Helm chart: it is in the tree already, and no field is a flag of Helm."""
 
         def refuse(at: FieldPath, wrong: str, remedy: str) -> None:
-            where = shown if shown is not None else (*path, *at)
-            self.refused_inflating.append((where, f"{render(at)}: {wrong}" if shown is not None else wrong, remedy))
+            where = reported_at if reported_at is not None else (*path, *at)
+            self.refused_inflating.append(
+                (where, f"{render(at)}: {wrong}" if reported_at is not None else wrong, remedy)
+            )
 
-        self._no_home(entry, path, shown)
+        self._no_home(entry, path, reported_at)
         for key in _OF_CHART:
             for at, _ in _fields(entry, key)[1:]:
                 refuse(at, _TWICE, "write it once")
@@ -406,11 +408,11 @@ class _Used:
         else:
             self.charts.append(chart)
 
-    def _of_git(self, value: Any, path: FieldPath, shown: FieldPath | None = None) -> None:
+    def _of_git(self, value: Any, path: FieldPath, reported_at: FieldPath | None = None) -> None:
         """Refuse every text that names one of git's own files, in whatever field it stands."""
         noted = {at for at, _, _ in self.refused}
         for number, (at, text) in enumerate(_texts(value, path)):
-            where = at if shown is None else shown
+            where = at if reported_at is None else reported_at
             name = text.partition("=")[2] or text
             if number >= _MOST_TEXTS:
                 self.refused.append((where, f"more than {_MOST_TEXTS:,} texts", "split it"))
@@ -419,7 +421,7 @@ class _Used:
                 continue
             # lexists first, as it is one call to the system.
             if os.path.lexists(self._path(name)) and _is_of_git(os.path.realpath(self._path(name))):
-                prefix = "" if shown is None else f"{render(at)}: "
+                prefix = "" if reported_at is None else f"{render(at)}: "
                 self.refused.append((where, f"{prefix}{name} is in .git, which can hold credentials", _OWN))
 
     def _path(self, name: str) -> str:
@@ -530,13 +532,13 @@ class Plan:
 
     def _is_part(self, file: KustomizationFile, closure: Sequence[KustomizationFile]) -> bool:
         """Tell whether one that is built contains this one; of a circle none does, so that kustomize refuses it aloud."""
-        seen = {part.directory for part in closure}
+        visited = {part.directory for part in closure}
         waiting = [file.directory]
         while waiting:
-            above = self.builders.get(waiting.pop(), set()) - seen
+            above = self.builders.get(waiting.pop(), set()) - visited
             if any(isinstance(user := self.read[real], KustomizationFile) and not user.is_component for real in above):
                 return True
-            seen |= above
+            visited |= above
             waiting += above
         return False
 
@@ -544,7 +546,7 @@ class Plan:
         """Return a kustomization and all that it builds on, and what of that cannot be read, also outside of what was named."""
         files: dict[str, KustomizationFile] = {}
         problems: list[Problem] = []
-        waiting, seen = [real], {real}
+        waiting, visited = [real], {real}
         while waiting:
             real = waiting.pop()
             if self.read.get(real) is None:
@@ -555,8 +557,8 @@ class Plan:
                 problems.append(file)
             elif file is not None:
                 files[real] = file
-                waiting += [directory for directory in reversed(file.directories) if directory not in seen]
-                seen.update(file.directories)
+                waiting += [directory for directory in reversed(file.directories) if directory not in visited]
+                visited.update(file.directories)
         return list(files.values()), problems
 
 

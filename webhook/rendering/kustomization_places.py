@@ -56,8 +56,8 @@ def path_of(value: Any, field: str) -> FieldPath:
         path, value = (*path, step), value[step]
 
 
-def _leads(shown: str, field: str) -> bool:
-    return field == shown or (field.startswith(shown) and field[len(shown)] in ".[")
+def _leads(prefix: str, field: str) -> bool:
+    return field == prefix or (field.startswith(prefix) and field[len(prefix)] in ".[")
 
 
 def _alike(document: Document, name: ObjectName) -> Iterator[Manifest]:
@@ -72,13 +72,13 @@ def _alike(document: Document, name: ObjectName) -> Iterator[Manifest]:
 
 def _known(value: Any, path: FieldPath, field: str) -> list[Any]:
     """Return what must be equal: the names of the list items on the way, and the value where the path is the field's."""
-    seen: list[Any] = []
+    identities: list[Any] = []
     for key in path:
         value = value[key]
         if isinstance(key, int):
-            seen.append(value.get("name") if isinstance(value, dict) else value)
+            identities.append(value.get("name") if isinstance(value, dict) else value)
     # The object as a whole is known by its name, and an overlay changes something of it always.
-    return [*seen, value] if field and render(path) == field else seen
+    return [*identities, value] if field and render(path) == field else identities
 
 
 class KustomizationPlaces:
@@ -89,7 +89,7 @@ class KustomizationPlaces:
         self._job = text.job
         self._text = text
         self._top = tree_of(text.job.file.directory) or text.job.file.directory
-        self._made = [part for part in read_text(text.job.label, text.text) if isinstance(part, Document)]
+        self._built = [part for part in read_text(text.job.label, text.text) if isinstance(part, Document)]
         self._read: dict[str, list[Document]] = {}
 
     def of(self, finding: Located) -> Place:
@@ -103,14 +103,14 @@ class KustomizationPlaces:
         certain = self._certain(finding, origin) if origin else None
         if certain:
             return certain
-        file = self._shown(origin.file) if origin else self._job.file.file
+        file = self._name_of(origin.file) if origin else self._job.file.file
         return replace(location, file=file, line=1, column=1, end=2, rendered=location.line)
 
     def _certain(self, finding: Located, origin: ObjectOrigin) -> Place | None:
-        built = next((part for part in reversed(self._made) if part.first_line <= finding.place.line), None)
+        built = next((part for part in reversed(self._built) if part.first_line <= finding.place.line), None)
         if origin.generated or finding.object is None or built is None:
             return None
-        file = self._shown(origin.file)
+        file = self._name_of(origin.file)
         if file not in self._read:
             self._read[file] = _documents(file)
         original = place_of(self._read[file], finding.object, built.value, finding.path)
@@ -120,7 +120,7 @@ class KustomizationPlaces:
         around = SourceText(document).around(span.line)
         return Place(file, span.line, span.column, span.end, around.lines, around.first_line)
 
-    def _shown(self, file: str) -> str:
+    def _name_of(self, file: str) -> str:
         """Write a path as the user writes those of kustomizations: from the working directory on, or absolute."""
         return file if Path(self._job.name).is_absolute() else os.path.relpath(file)
 

@@ -55,17 +55,17 @@ def joined(findings: Iterable[Located], texts: Mapping[str, Text], files: Mappin
     for number, finding in enumerate(findings):
         location, label = finding.place, files.get(finding.place.file, "")
         line = 0 if location.rendered else location.line
-        what = (finding.sort, finding.policy, finding.object, finding.path, finding.message, location.file, line)
-        key = (*what, texts[label].job.unit) if label and location.variants else number
+        subject = (finding.sort, finding.policy, finding.object, finding.path, finding.message, location.file, line)
+        key = (*subject, texts[label].job.unit) if label and location.variants else number
         together.setdefault(key, []).append(finding)
-    return [_one(group) for group in together.values()]
+    return [_merged(group) for group in together.values()]
 
 
 def _places(text: Text, options: RenderOptions, stop: threading.Event) -> _Places:
     return ChartPlaces(text, options, stop) if isinstance(text.job, ChartJob) else KustomizationPlaces(text)
 
 
-def _one(findings: list[Located]) -> Located:
+def _merged(findings: list[Located]) -> Located:
     """Join findings that differ in the values of the chart only."""
     variants = dict.fromkeys(variant for finding in findings for variant in finding.place.variants)
     first = findings[0]

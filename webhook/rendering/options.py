@@ -32,7 +32,7 @@ class ChartValues:
         namespace: the namespace of the release; empty for that of the run.
         api_versions: what `.Capabilities.APIVersions` has beside Helm's own, such as `monitoring.coreos.com/v1`.
         texts: further values as YAML, which win over those of files.
-        given: what gives these, for people.
+        source: what gives these, for people.
     """
 
     path: str
@@ -42,7 +42,7 @@ class ChartValues:
     namespace: str = ""
     api_versions: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
-    given: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,10 +47,10 @@ class Ran:
 
 def environment(home: str) -> dict[str, str]:
     """Return the variables of a program whose home is an empty directory: no plugins, no repositories, no kubeconfig."""
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    inherited = {name: os.environ[name] for name in _KEPT if name in os.environ}
     helm = {f"HELM_{kind}_HOME": os.path.join(home, kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}  # noqa: PTH118 -- a text
     return {
-        **kept,
+        **inherited,
         **_BLOCKED,
         **helm,
         "HOME": home,
@@ -111,8 +111,8 @@ def _isolated(command: Sequence[str], home: str, readable: Sequence[str] | None,
     whole = [os.path.abspath(program), *command[1:]]  # noqa: PTH100 -- a link may be called as it is called
     if sys.platform != "linux" or not sys.executable:
         return whole
-    given = list(readable) if readable is not None else None
-    settings = {"home": os.path.realpath(home), "programs": list(programs), "readable": given}
+    allowed = list(readable) if readable is not None else None
+    settings = {"home": os.path.realpath(home), "programs": list(programs), "readable": allowed}
     return [sys.executable, "-I", "-S", "-B", isolate.__file__, json.dumps(settings), *whole]
 
 

@@ -63,11 +63,11 @@ def without_origins(output: str) -> tuple[str, tuple[ObjectOrigin, ...]]:
     line = 1
     for number, document in enumerate(_DOCUMENT.split(output if output.endswith("\n") else f"{output}\n")):
         line += 1 if number else 0
-        text, said = _parted(document)
+        text, annotation = _parted(document)
         lines = text.count("\n")
-        for found in _FILE.finditer(said):
-            file = found["file"].strip("'\"")
-            origins.append(ObjectOrigin(line, line + lines - 1, file, found["key"] == "configuredIn"))
+        for match in _FILE.finditer(annotation):
+            file = match["file"].strip("'\"")
+            origins.append(ObjectOrigin(line, line + lines - 1, file, match["key"] == "configuredIn"))
             break
         texts.append(text)
         line += lines
@@ -80,8 +80,10 @@ def _parted(document: str) -> tuple[str, str]:
     origin = _ORIGIN.search(document, *metadata.span()) if metadata else None
     if metadata is None or origin is None:
         return document, ""
-    kept = _EMPTY.sub("", document[metadata.start() : origin.start()] + document[origin.end() : metadata.end()])
-    return document[: metadata.start()] + kept + document[metadata.end() :], origin["said"]
+    metadata_text = _EMPTY.sub(
+        "", document[metadata.start() : origin.start()] + document[origin.end() : metadata.end()]
+    )
+    return document[: metadata.start()] + metadata_text + document[metadata.end() :], origin["said"]
 
 
 _Job = TypeVar("_Job")
@@ -102,19 +104,19 @@ class Text:
 class Rendered:
     """What there is to evaluate, by the label of each rendering what it was made of, and what was not rendered."""
 
-    found: list[Found]
+    parts: list[Found]
     texts: dict[str, Text] = field(default_factory=dict)
     not_rendered: tuple[NotRendered, ...] = ()
 
 
-def rendered(found: Sequence[Found | Chart | Kustomization], options: RenderOptions) -> Rendered:
+def rendered(files: Sequence[Found | Chart | Kustomization], options: RenderOptions) -> Rendered:
     """Put in the place of each chart and kustomization what it becomes, and leave out the files that it uses.
 
     Of what is not rendered, files that hold objects are read as they are, unless something that is rendered has them too.
     """
-    plan = planned(found, options)
+    plan = planned(files, options)
     parts: list[Found | Failure | ChartJob | KustomizationJob] = []
-    for part in found:
+    for part in files:
         if isinstance(part, Chart):
             parts += chart_jobs(part.name, options)
         elif isinstance(part, Kustomization):
@@ -123,76 +125,85 @@ def rendered(found: Sequence[Found | Chart | Kustomization], options: RenderOpti
             parts.append(part)
     jobs = [part for part in parts if isinstance(part, ChartJob | KustomizationJob)]
     done = iter(at_once(rendering_of, jobs, options))
-    results = [next(done) if isinstance(each, ChartJob | KustomizationJob) else each for each in parts]
+    results = [next(done) if isinstance(part, ChartJob | KustomizationJob) else part for part in parts]
     return _collected(results, plan)
 
 
 def _collected(results: Sequence[Found | Failure | Text], plan: Plan) -> Rendered:
-    made: list[Found] = []
+    parts: list[Found] = []
     texts: dict[str, Text] = {}
     as_they_are = _as_they_are(results, plan)
     causes = by_cause(_failures(results))
-    unread = {each.unrendered: 0 for each in as_they_are.values()}
-    unread = {**{each.what: 0 for each in results if isinstance(each, Failure)}, **unread}
-    for each in results:
-        failure = each.partly if isinstance(each, Text) else each
-        if isinstance(each, Text):
-            label = _unique(each.job.label, texts)
-            texts[label] = each
+    unread = {file.unrendered: 0 for file in as_they_are.values()}
+    unread = {**{failed.source: 0 for failed in results if isinstance(failed, Failure)}, **unread}
+    for result in results:
+        failure = result.partly if isinstance(result, Text) else result
+        if isinstance(result, Text):
+            label = _unique(result.job.label, texts)
+            texts[label] = result
             way = (
-                "\0".join((*each.job.values, "", *each.job.set, "", *each.job.texts))
-                if isinstance(each.job, ChartJob)
+                "\0".join((*result.job.values, "", *result.job.set, "", *result.job.texts))
+                if isinstance(result.job, ChartJob)
                 else ""
             )
-            what = Rendering(way, each.job.unit)
-            made.append(Input(label, explicit=True, data=each.text.encode(), rendering=what))
-        elif isinstance(each, Input) and not each.explicit and (real := os.path.realpath(each.name)) in plan.used:
+            rendering = Rendering(way, result.job.unit)
+            parts.append(Input(label, explicit=True, data=result.text.encode(), rendering=rendering))
+        elif isinstance(result, Input) and not result.explicit and (real := os.path.realpath(result.name)) in plan.used:
             as_it_is = as_they_are.pop(real, None)
             if as_it_is:
-                made.append(replace(each, unrendered=as_it_is.unrendered, altered=as_it_is.altered))
+                parts.append(replace(result, unrendered=as_it_is.unrendered, altered=as_it_is.altered))
                 unread[as_it_is.unrendered] += 1
-        elif not isinstance(each, Failure):
-            made.append(each)
+        elif not isinstance(result, Failure):
+            parts.append(result)
         if isinstance(failure, Failure) and (problem := causes.pop(failure.key, None)):
-            made.append(replace(problem, of_rendering=isinstance(each, Failure)))
+            parts.append(replace(problem, of_rendering=isinstance(result, Failure)))
     # What no path stands for, such as a base outside of it.
-    for each in as_they_are.values():
-        made.append(each)
-        unread[each.unrendered] += 1
-    return Rendered(made, texts, tuple(NotRendered(name, count) for name, count in unread.items()))
+    for file in as_they_are.values():
+        parts.append(file)
+        unread[file.unrendered] += 1
+    return Rendered(parts, texts, tuple(NotRendered(name, count) for name, count in unread.items()))
 
 
 def _failures(results: Iterable[Found | Failure | Text]) -> Iterator[Failure]:
-    for each in results:
-        failure = each.partly if isinstance(each, Text) else each
+    for result in results:
+        failure = result.partly if isinstance(result, Text) else result
         if isinstance(failure, Failure):
             yield failure
 
 
 def _as_they_are(results: Sequence[Found | Failure | Text], plan: Plan) -> dict[str, Input]:
     """Return the files that are read as they are, by their real paths."""
-    charts = {each.job.chart for each in results if isinstance(each, Text) and isinstance(each.job, ChartJob)}
+    charts = {result.job.chart for result in results if isinstance(result, Text) and isinstance(result.job, ChartJob)}
     built = {
         file
-        for each in results
-        if isinstance(each, Text) and isinstance(each.job, KustomizationJob)
-        for part in each.job.parts
+        for result in results
+        if isinstance(result, Text) and isinstance(result.job, KustomizationJob)
+        for part in result.job.parts
         for file in part.resources
     }
-    found: dict[str, Input] = {}
-    failed = [(each.what, each.directory) for each in _failures(results) if each.directory]
-    failed += [(each.name, os.path.realpath(each.name)) for each in results if isinstance(each, Passed)]
+    inputs: dict[str, Input] = {}
+    failed = [(failure.source, failure.directory) for failure in _failures(results) if failure.directory]
+    failed += [(passed.name, os.path.realpath(passed.name)) for passed in results if isinstance(passed, Passed)]
     for name, directory in failed:
         parts, _ = plan.closure(directory) if isinstance(plan.read.get(directory), KustomizationFile) else ([], [])
         altered = any(part.alters for part in parts)
-        for real in (each for part in parts for each in part.resources if each not in built and each not in found):
-            shown = real if Path(name).is_absolute() else os.path.relpath(real)
-            found[real] = Input(shown, explicit=False, unrendered=name, altered=altered)
-    unread = {each.chart: each.what for each in reversed(list(_failures(results))) if each.chart not in {"", *charts}}
+        for real in (
+            resource
+            for part in parts
+            for resource in part.resources
+            if resource not in built and resource not in inputs
+        ):
+            label = real if Path(name).is_absolute() else os.path.relpath(real)
+            inputs[real] = Input(label, explicit=False, unrendered=name, altered=altered)
+    unread = {
+        failure.chart: failure.source
+        for failure in reversed(list(_failures(results)))
+        if failure.chart not in {"", *charts}
+    }
     for chart, name in unread.items():
         for path in plain_templates(chart):
-            found.setdefault(os.path.realpath(path), Input(path, explicit=False, unrendered=name))
-    return found
+            inputs.setdefault(os.path.realpath(path), Input(path, explicit=False, unrendered=name))
+    return inputs
 
 
 def at_once(
@@ -212,7 +223,7 @@ def rendering_of(
     job: ChartJob | KustomizationJob, options: RenderOptions, stop: threading.Event, chart: str = ""
 ) -> Text | Failure:
     """Render one; `chart` is the directory of a chart that stands for the job's."""
-    what, directory = (job.chart, "") if isinstance(job, ChartJob) else (job.name, job.file.directory)
+    subject, directory = (job.chart, "") if isinstance(job, ChartJob) else (job.name, job.file.directory)
     with tempfile.TemporaryDirectory(prefix="gpugate-") as home:
         try:
             if isinstance(job, ChartJob):
@@ -223,21 +234,21 @@ def rendering_of(
         except ValueError:
             wrong = "cannot be rendered: a NUL in its values, release or namespace"
             remedy = "take it out of the flags, or of `charts:` in .gpugate.yaml"
-            return Failure(what, Problem(what, 0, 0, wrong, remedy), directory=directory)
+            return Failure(subject, Problem(subject, 0, 0, wrong, remedy), directory=directory)
         except OSError as error:
             wrong = f"cannot be rendered: {(error.strerror or 'no program').lower()}"
-            return Failure(what, Problem(what, 0, 0, wrong, "see PATH"), directory=directory)
+            return Failure(subject, Problem(subject, 0, 0, wrong, "see PATH"), directory=directory)
         if ran.stopped or ran.code:
-            return Failure(what, kustomization_problem(job, ran.err, ran.stopped), directory=directory)
+            return Failure(subject, kustomization_problem(job, ran.err, ran.stopped), directory=directory)
         text, origins = without_origins(ran.out.decode(errors="replace"))
         overlay = Path(os.path.realpath(home), "overlay")
-        found = tuple(
+        objects = tuple(
             ObjectOrigin(
-                each.first_line, each.last_line, os.path.normpath(overlay / each.file), generated=each.generated
+                origin.first_line, origin.last_line, os.path.normpath(overlay / origin.file), generated=origin.generated
             )
-            for each in origins
+            for origin in origins
         )
-        return Text(job, text, found)
+        return Text(job, text, objects)
 
 
 def _chart(job: ChartJob, options: RenderOptions, stop: threading.Event, chart: str) -> Text | Failure:
@@ -276,7 +287,7 @@ def _readable(named: str, *further: str) -> list[str] | None:
     if top is None:
         return None
     own = [str(entry) for entry in Path(top).iterdir() if not is_git(entry.name) and is_within(str(entry), top)]
-    return [*own, *(os.path.realpath(each) for each in further)]
+    return [*own, *(os.path.realpath(path) for path in further)]
 
 
 def _unique(label: str, taken: dict[str, Text]) -> str:

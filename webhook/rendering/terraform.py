@@ -23,7 +23,7 @@ _YAML: Final = (".yaml", ".yml", ".json")
 class Configured:
     """What paths stand for, with what configurations among them name, and the values with which they install charts."""
 
-    found: list[Found | Chart | Kustomization]
+    parts: list[Found | Chart | Kustomization]
     charts: tuple[ChartValues, ...] = ()
 
 
@@ -69,20 +69,20 @@ def _marked(part: Found | Chart | Kustomization, templates: dict[str, Input]) ->
 
 def _without(inputs: Sequence[Found | Chart | Kustomization]) -> list[Found | Chart | Kustomization]:
     """Leave out configurations: one that the user named is a problem, the others are counted."""
-    kept: list[Found | Chart | Kustomization] = []
+    parts: list[Found | Chart | Kustomization] = []
     count = 0
     for part in inputs:
         if not (isinstance(part, Input) and part.language is Language.HCL):
-            kept.append(part)
+            parts.append(part)
         elif part.explicit:
-            kept.append(Problem(part.label, 0, 0, "the parser for Terraform is not installed", terraform.INSTALL))
+            parts.append(Problem(part.label, 0, 0, "the parser for Terraform is not installed", terraform.INSTALL))
         else:
             count += 1
     if count:
-        kept.append(
+        parts.append(
             Passed(f"{count:,} Terraform {'file' if count == 1 else 'files'}", f"not read: {terraform.INSTALL}")
         )
-    return kept
+    return parts
 
 
 def _allowed(source: str, named: terraform.Referred) -> str:
@@ -101,5 +101,5 @@ def _allowed(source: str, named: terraform.Referred) -> str:
 def _values(source: str, release: terraform.Referred) -> ChartValues:
     name = f"{release.chart} of {source}:{release.line}"
     return ChartValues(
-        release.path, release=release.release, namespace=release.namespace, texts=release.values, given=name
+        release.path, release=release.release, namespace=release.namespace, texts=release.values, source=name
     )

@@ -17,12 +17,12 @@ def write(report: Report, view: View | None = None) -> str:
     """Write a report."""
     view = view or View()
     lines: list[str] = []
-    shown, omitted = groups(report.findings, view)
-    for group in shown:
+    grouped, omitted = groups(report.findings, view)
+    for group in grouped:
         lines += [heading(group)] if group.heading else []
         lines += [line_of(finding) for finding in group.findings]
     lines += [left_out(omitted)] if omitted else []
-    lines += [plain(_suppressed(each)) for each in report.suppressed] if view.suppressed else []
+    lines += [plain(_suppressed(suppressed)) for suppressed in report.suppressed] if view.suppressed else []
     lines += passed_over(report) if view.skipped else ()
     lines += statistics(report.findings) if view.statistics else ()
     lines += [] if view.quiet else summary(report, view)
@@ -34,8 +34,8 @@ def line_of(finding: Located) -> str:
     return plain(_finding(finding, finding.severity.value))
 
 
-def _suppressed(each: Suppressed) -> str:
-    return f"{_finding(each.finding, 'suppressed')}: {each.by.value}: {each.reason}"
+def _suppressed(suppressed: Suppressed) -> str:
+    return f"{_finding(suppressed.finding, 'suppressed')}: {suppressed.by.value}: {suppressed.reason}"
 
 
 def _finding(finding: Located, head: str) -> str:

@@ -35,7 +35,7 @@ class Fingerprints:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._seen: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
 
     def of(self, finding: Located) -> str:
         """Return the fingerprint; the second of two that are alike is numbered, so call it once for each."""
@@ -44,6 +44,6 @@ class Fingerprints:
         about: Sequence[str] = (relative(finding.place.file, self._root), finding.message)
         if name:
             about = (name.api_version, name.kind, name.namespace, name.name, finding.path)
-        found = hashlib.sha256("\0".join((words.code(finding), *about)).encode(errors="replace")).hexdigest()
-        self._seen[found] += 1
-        return found if self._seen[found] == 1 else f"{found}:{self._seen[found]}"
+        fingerprint = hashlib.sha256("\0".join((words.code(finding), *about)).encode(errors="replace")).hexdigest()
+        self._counts[fingerprint] += 1
+        return fingerprint if self._counts[fingerprint] == 1 else f"{fingerprint}:{self._counts[fingerprint]}"

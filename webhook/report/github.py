@@ -30,11 +30,11 @@ def write(report: Report, root: Path) -> str:
 
 
 def _command(finding: Located, root: Path) -> str:
-    place = finding.place
-    properties = {"file": relative(place.file, root)}
-    if place.line:
-        properties |= {"line": str(place.line), "endLine": str(place.line)}
-        properties |= {"col": str(place.column), "endColumn": str(place.end)}
+    location = finding.place
+    properties = {"file": relative(location.file, root)}
+    if location.line:
+        properties |= {"line": str(location.line), "endLine": str(location.line)}
+        properties |= {"col": str(location.column), "endColumn": str(location.end)}
     properties["title"] = words.code(finding)
     about = f" ({finding.object})" if finding.object else ""
     fixes = [f"fix: {line}" for line in words.fixes(finding)][:1]

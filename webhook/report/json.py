@@ -30,7 +30,7 @@ def write(report: Report, docs: str = "") -> str:
         "suppressed": [{**_finding(s.finding, docs), "reason": s.reason, "by": s.by.value} for s in report.suppressed],
         "baseline": _baseline(report.baseline),
         "exemptions": {"expired": report.expired, "unused": report.unused},
-        "not_rendered": [{"name": each.name, "files": each.files} for each in report.not_rendered],
+        "not_rendered": [{"name": chart.name, "files": chart.files} for chart in report.not_rendered],
         "skipped": [{"policy": s.policy, "reason": s.reason, "objects": s.objects} for s in report.skipped],
         "unknown_kinds": [
             {"apiVersion": u.api_version, "kind": u.kind, "objects": u.objects, "gpu_objects": u.gpu_objects}
@@ -96,7 +96,7 @@ def _finding(finding: Located, docs: str) -> _Object:
         "unrendered": finding.place.unrendered or None,
         "without_patches": finding.place.altered,
         "path": finding.path,
-        "related": [_location(each) for each in finding.related],
+        "related": [_location(related) for related in finding.related],
         "mode": finding.stance.word if finding.stance is not None else None,
         "at_admission": words.at_admission(finding),
         "note": finding.note,

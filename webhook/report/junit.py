@@ -55,11 +55,11 @@ def _cases(suite: ET.Element, file: str, findings: Sequence[Located]) -> None:
         return words.code(finding), str(finding.object or "")
 
     for (code, name), group in groupby(sorted(findings, key=case_of), key=case_of):
-        found = list(group)
+        in_case = list(group)
         attributes = {"name": plain(name or file), "classname": code, "time": "0", "file": plain(file)}
-        if found[0].place.line:
-            attributes["line"] = str(found[0].place.line)
-        tell(ET.SubElement(suite, "testcase", attributes), found)
+        if in_case[0].place.line:
+            attributes["line"] = str(in_case[0].place.line)
+        tell(ET.SubElement(suite, "testcase", attributes), in_case)
 
 
 def tell(case: ET.Element, findings: Sequence[Located]) -> None:
@@ -75,8 +75,8 @@ def tell(case: ET.Element, findings: Sequence[Located]) -> None:
 
 
 def _text(finding: Located) -> str:
-    place = finding.place
-    lines = [f"{finding.severity.value}: {finding.message}", *(each for each in (place.where, finding.path) if each)]
+    location = finding.place
+    lines = [f"{finding.severity.value}: {finding.message}", *(text for text in (location.where, finding.path) if text)]
     lines += [f"fix: {line}" for line in words.fixes(finding)]
     return "\n".join(plain(line) for line in lines)
 

@@ -281,5 +281,5 @@ class DocumentPlaces:
     def find(self, path: Path) -> Place:
         """Return the place of a path, or of its nearest ancestor that is there."""
         span, around = self._text.find(path)
-        place = Place(self.document.source, span.line, span.column, span.end, around.lines, around.first_line)
-        return replace(place, is_template=True) if self.document.derived else place
+        location = Place(self.document.source, span.line, span.column, span.end, around.lines, around.first_line)
+        return replace(location, is_template=True) if self.document.derived else location

@@ -42,8 +42,12 @@ def _lines(report: Report, seconds: float | None) -> Iterator[str]:
 
 
 def _row(finding: Located) -> str:
-    place = finding.place
-    where = f"{escaped(place.file)}:{place.line}" if place.line and not place.rendered else escaped(place.where)
+    location = finding.place
+    where = (
+        f"{escaped(location.file)}:{location.line}"
+        if location.line and not location.rendered
+        else escaped(location.where)
+    )
     about = f"<br>{escaped(str(finding.object))}" if finding.object else ""
     return f"| {finding.severity.value} | {where}{about} | {escaped(finding.message)} (`{words.code(finding)}`) |"
 
@@ -51,8 +55,8 @@ def _row(finding: Located) -> str:
 def _fix(finding: Located) -> Iterator[str]:
     lines = [plain(line) for line in words.fixes(finding)]
     if lines:
-        place = finding.place
-        where = escaped(place.where if place.rendered else f"{place.file}:{place.line}")
+        location = finding.place
+        where = escaped(location.where if location.rendered else f"{location.file}:{location.line}")
         yield f"- {where}, `{words.code(finding)}`: {escaped(lines[0])}"
     for line in lines[1:]:
         yield f"      {line}"

@@ -56,18 +56,20 @@ class Statement(Struct, frozen=True):
 
 def followers(statements: Sequence[Statement]) -> Mapping[int, tuple[int, ...]]:
     """Return each finding that is not to be reported by itself, with those that report its cause, by their indices."""
-    found: dict[int, tuple[int, ...]] = {}
-    if not any(each.follows or each.owner for each in statements):
-        return found
+    replaced: dict[int, tuple[int, ...]] = {}
+    if not any(statement.follows or statement.owner for statement in statements):
+        return replaced
     by_object: dict[tuple[str, _Key], list[int]] = {}
-    for index, each in enumerate(statements):
-        by_object.setdefault((each.policy, each.at), []).append(index)
-    parts = {index: frozenset(map(_of, each.others)) for index, each in enumerate(statements) if each.others}
-    for index, each in enumerate(statements):
-        leading = tuple(_leading(index, each, statements, by_object, parts))
+    for index, statement in enumerate(statements):
+        by_object.setdefault((statement.policy, statement.at), []).append(index)
+    parts = {
+        index: frozenset(map(_of, statement.others)) for index, statement in enumerate(statements) if statement.others
+    }
+    for index, statement in enumerate(statements):
+        leading = tuple(_leading(index, statement, statements, by_object, parts))
         if leading:
-            found[index] = leading
-    return {index: last for index in found if (last := _last(index, found))}
+            replaced[index] = leading
+    return {index: last for index in replaced if (last := _last(index, replaced))}
 
 
 def _leading(
@@ -86,14 +88,14 @@ def _leading(
                 return
     if not follower.follows:
         return
-    found: dict[int, None] = {}
-    for each in follower.others:
-        at = islice(by_object.get((follower.policy, _of(each)), ()), _COMPARED)
+    leaders: dict[int, None] = {}
+    for other_object in follower.others:
+        at = islice(by_object.get((follower.policy, _of(other_object)), ()), _COMPARED)
         leader = next((other for other in at if _leads(statements[other], parts.get(other), follower)), None)
         if leader is None:
             return
-        found[leader] = None
-    yield from found
+        leaders[leader] = None
+    yield from leaders
 
 
 def _leads(leader: Statement, parts: frozenset[_Key] | None, follower: Statement) -> bool:
@@ -101,19 +103,19 @@ def _leads(leader: Statement, parts: frozenset[_Key] | None, follower: Statement
     return not leader.follows and leader.stance >= follower.stance and (parts is None or follower.at in parts)
 
 
-def _last(index: int, found: Mapping[int, tuple[int, ...]]) -> tuple[int, ...]:
+def _last(index: int, followed: Mapping[int, tuple[int, ...]]) -> tuple[int, ...]:
     """Follow findings to those that stay; none where they lead in a circle."""
     ends: dict[int, None] = {}
-    pending, seen = list(found[index]), {index}
+    pending, visited = list(followed[index]), {index}
     while pending:
-        each = pending.pop()
-        if each in seen:
+        leader = pending.pop()
+        if leader in visited:
             continue
-        seen.add(each)
-        if each in found:
-            pending += found[each]
+        visited.add(leader)
+        if leader in followed:
+            pending += followed[leader]
         else:
-            ends[each] = None
+            ends[leader] = None
     return tuple(sorted(ends))
 
 

@@ -28,8 +28,8 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
 
 def section(doc: str, heading: str) -> str:
     """Return the text under a `## heading`; empty when there is none."""
-    _, found, rest = f"\n{doc}".partition(f"\n## {heading}\n")
-    return rest.partition("\n## ")[0].strip() if found else ""
+    _, line, remainder = f"\n{doc}".partition(f"\n## {heading}\n")
+    return remainder.partition("\n## ")[0].strip() if line else ""
 
 
 def first_sentence(text: str) -> str:

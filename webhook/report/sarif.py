@@ -57,14 +57,16 @@ def log(  # noqa: PLR0913 -- what `check` and `audit` have differs
     docs: str = "",
 ) -> str:
     """Write what a command found; `gaps` are sentences on what it could not look at, `passing` what is let pass."""
-    rules = _rules([*report.findings, *(each.finding for each in passing)], policies, docs)
+    rules = _rules([*report.findings, *(suppressed.finding for suppressed in passing)], policies, docs)
     index = {rule["id"]: number for number, rule in enumerate(rules)}
     fingerprints = Fingerprints(root)
     driver = {"name": "gpugate", "semanticVersion": __version__, "rules": rules}
     results = [_result(finding, index, root, fingerprints) for finding in report.findings]
     if report.baseline is not None:
         results = [{**result, "baselineState": "new"} for result in results]
-    results += [{**_result(each.finding, index, root, fingerprints), **_passing(each)} for each in passing]
+    results += [
+        {**_result(suppressed.finding, index, root, fingerprints), **_passing(suppressed)} for suppressed in passing
+    ]
     run = {
         "tool": {"driver": driver},
         "automationDetails": {"id": f"gpugate/{command}/"},
@@ -78,27 +80,27 @@ def log(  # noqa: PLR0913 -- what `check` and `audit` have differs
     return plain_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"
 
 
-def _passing(each: Suppressed) -> _Object:
+def _passing(suppressed: Suppressed) -> _Object:
     """What a result says when it is let pass (SARIF 2.1.0, 3.27.23, 3.27.24 and 3.35)."""
-    if each.by is SuppressedBy.BASELINE:
+    if suppressed.by is SuppressedBy.BASELINE:
         return {
             "baselineState": "unchanged",
-            "suppressions": [{"kind": "external", "justification": plain(each.reason)}],
+            "suppressions": [{"kind": "external", "justification": plain(suppressed.reason)}],
         }
-    return {"suppressions": [{"kind": "inSource", "justification": plain(each.reason)}]}
+    return {"suppressions": [{"kind": "inSource", "justification": plain(suppressed.reason)}]}
 
 
 def _rules(findings: Iterable[Located], policies: Iterable[Policy], docs: str) -> list[_Object]:
     known = {policy.id: policy for policy in policies}
-    found: dict[str, _Object] = {}
+    rules: dict[str, _Object] = {}
     for finding in findings:
         code = words.code(finding)
-        if code not in found:
+        if code not in rules:
             policy = known.get(code)
             rule = _policy_rule(policy, finding) if policy else _trouble_rule(code, finding)
             address = words.page(finding, docs)
-            found[code] = {**rule, "helpUri": address} if address else rule
-    return [found[code] for code in sorted(found)]
+            rules[code] = {**rule, "helpUri": address} if address else rule
+    return [rules[code] for code in sorted(rules)]
 
 
 def _policy_rule(policy: Policy, finding: Located) -> _Object:
@@ -136,8 +138,12 @@ def _result(finding: Located, index: dict[str, int], root: Path, fingerprints: F
     if finding.related:
         related = finding.related[:_MOST_RELATED]
         result["relatedLocations"] = [
-            {**_location(each, root), "id": number, "message": {"text": plain(str(each.object or each.message))}}
-            for number, each in enumerate(related)
+            {
+                **_location(further, root),
+                "id": number,
+                "message": {"text": plain(str(further.object or further.message))},
+            }
+            for number, further in enumerate(related)
         ]
     return result
 
@@ -151,10 +157,10 @@ def _location(finding: Located, root: Path) -> _Object:
     return location
 
 
-def _physical(place: Place, root: Path) -> _Object:
-    physical: _Object = {"artifactLocation": {"uri": uri(place.file, root)}}
-    if place.line:
-        region = {"startLine": place.line, "endLine": place.line}
-        columns = {"startColumn": max(1, place.column), "endColumn": max(place.end, place.column + 1, 2)}
+def _physical(location: Place, root: Path) -> _Object:
+    physical: _Object = {"artifactLocation": {"uri": uri(location.file, root)}}
+    if location.line:
+        region = {"startLine": location.line, "endLine": location.line}
+        columns = {"startColumn": max(1, location.column), "endColumn": max(location.end, location.column + 1, 2)}
         physical["region"] = region | columns
     return physical

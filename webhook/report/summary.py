@@ -29,7 +29,7 @@ def summary(report: Report, view: View | None = None) -> Iterator[str]:
     looked = f"{_count(report.objects, 'object')} in {_count(report.files, 'file')}"
     against = f"against {_count(report.policies, 'policy')}{f' for {report.target}' if report.target else ''}"
     took = f" in {view.seconds:.2f} s" if view.seconds is not None else ""
-    by_comment = sum(each.by is SuppressedBy.COMMENT for each in report.suppressed)
+    by_comment = sum(suppressed.by is SuppressedBy.COMMENT for suppressed in report.suppressed)
     passing = f", {by_comment:,} suppressed" if by_comment else ""
     if report.baseline is not None:
         passing += f", {report.baseline.hidden:,} hidden by the baseline"
@@ -52,8 +52,8 @@ def summary(report: Report, view: View | None = None) -> Iterator[str]:
     for reason in report.left_out:
         yield f"  {plain(reason)}"
     yield from _baseline(report.baseline)
-    yield from _some(f"expired exemption: {each}" for each in report.expired)
-    yield from _some(f"unused exemption: {each}" for each in report.unused)
+    yield from _some(f"expired exemption: {exemption}" for exemption in report.expired)
+    yield from _some(f"unused exemption: {exemption}" for exemption in report.unused)
     if not report.objects and not lost and not report.not_rendered:
         yield "Nothing was checked: exit code 3"
 
@@ -94,14 +94,14 @@ def passed_over(report: Report) -> Iterator[str]:
 
 
 def _not_rendered(report: Report) -> Iterator[str]:
-    found = report.not_rendered
-    if found:
-        one = len(found) == 1
-        files = sum(each.files for each in found)
-        what = "1 chart or kustomization was" if one else f"{len(found):,} charts and kustomizations were"
-        read = f"; {_count(files, 'file')} of {'it' if one else 'them'} evaluated as {'it is' if files == 1 else 'they are'}"
-        yield f"{what} not rendered{read if files else ''}:"
-        yield from _some(f"  {each.name} ({_count(each.files, 'file')} evaluated)" for each in found)
+    charts = report.not_rendered
+    if charts:
+        is_single = len(charts) == 1
+        files = sum(chart.files for chart in charts)
+        subject = "1 chart or kustomization was" if is_single else f"{len(charts):,} charts and kustomizations were"
+        read = f"; {_count(files, 'file')} of {'it' if is_single else 'them'} evaluated as {'it is' if files == 1 else 'they are'}"
+        yield f"{subject} not rendered{read if files else ''}:"
+        yield from _some(f"  {chart.name} ({_count(chart.files, 'file')} evaluated)" for chart in charts)
 
 
 def _fixes(report: Report) -> Iterator[str]:
@@ -111,7 +111,7 @@ def _fixes(report: Report) -> Iterator[str]:
         yield f"  {plain(line)}"
     if report.unfixed:
         return  # what is left was just said
-    every = [each for finding in report.findings for each in (finding, *finding.related)]
+    every = [location for finding in report.findings for location in (finding, *finding.related)]
     safe = sum(finding.safely_fixable for finding in every)
     unsafe = sum(finding.unsafely_fixable for finding in every)
     if safe:
@@ -133,10 +133,10 @@ def _baseline(used: BaselineUse | None) -> Iterator[str]:
 
 
 def _some(lines: Iterable[str]) -> Iterator[str]:
-    found = [plain(line) for line in lines]
-    yield from found[:_LINES]
-    if len(found) > _LINES:
-        yield f"  and {len(found) - _LINES:,} more; -o json has them all"
+    printable = [plain(line) for line in lines]
+    yield from printable[:_LINES]
+    if len(printable) > _LINES:
+        yield f"  and {len(printable) - _LINES:,} more; -o json has them all"
 
 
 def _skipped(report: Report, view: View) -> Iterator[str]:
@@ -160,26 +160,26 @@ def _skipped(report: Report, view: View) -> Iterator[str]:
 def unknown_kinds(kinds: Iterable[UnknownKind]) -> Iterator[str]:
     """Report the unknown kinds that contain Pods or request GPUs; those that request GPUs first."""
     kinds = tuple(kinds)
-    named = [(f"{plain(each.kind)} ({plain(each.api_version)})", each) for each in kinds]
-    gpus = {name: each.gpu_objects for name, each in named if each.gpu_objects}
-    others = {name: each.objects - each.gpu_objects for name, each in named if each.objects > each.gpu_objects}
-    what = "object requests GPUs", "objects request GPUs"
-    for counts, (one, many) in ((gpus, what), (others, ("object holds Pods", "objects hold Pods"))):
+    named = [(f"{plain(kind.kind)} ({plain(kind.api_version)})", kind) for kind in kinds]
+    gpus = {name: kind.gpu_objects for name, kind in named if kind.gpu_objects}
+    others = {name: kind.objects - kind.gpu_objects for name, kind in named if kind.objects > kind.gpu_objects}
+    requests = "object requests GPUs", "objects request GPUs"
+    for counts, (single, many) in ((gpus, requests), (others, ("object holds Pods", "objects hold Pods"))):
         if counts:
             total = sum(counts.values())
             worst = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
             listed = ", ".join(f"{name} {count:,}" for name, count in worst[:_KINDS])
             more = f" and {_count(len(worst) - _KINDS, 'other kind')}" if len(worst) > _KINDS else ""
-            yield f"{total:,} {one if total == 1 else many} in kinds that no policy knows: {listed}{more}"
-    if any((each.api_version.rpartition("/")[0], each.kind) not in WITHOUT_TEMPLATE for each in kinds):
+            yield f"{total:,} {single if total == 1 else many} in kinds that no policy knows: {listed}{more}"
+    if any((kind.api_version.rpartition("/")[0], kind.kind) not in WITHOUT_TEMPLATE for kind in kinds):
         yield "  to evaluate their Pod templates, add a kind and its path to pod_templates of the policy file"
 
 
-def _applications(found: HelmApplications) -> Iterator[str]:
-    if found.objects:
-        deploy = "deploys" if found.objects == 1 else "deploy"
-        gpus = f"; the values of {found.gpu_objects:,} request GPUs" if found.gpu_objects else ""
-        counted = " and ".join(_of_tool(count, kind) for kind, count in found.kinds.items())
+def _applications(applications: HelmApplications) -> Iterator[str]:
+    if applications.objects:
+        deploy = "deploys" if applications.objects == 1 else "deploy"
+        gpus = f"; the values of {applications.gpu_objects:,} request GPUs" if applications.gpu_objects else ""
+        counted = " and ".join(_of_tool(count, kind) for kind, count in applications.kinds.items())
         yield f"{counted} {deploy} Helm charts, which are not evaluated{gpus}"
         yield "  render each chart with its values, and check what it renders"
 

@@ -22,28 +22,30 @@ _WIDTH: Final = 240
 _SHOWN: Final = 3
 
 
-def where(place: Place) -> str:
+def where(location: Place) -> str:
     """Write file, line and column as compilers do."""
-    return place.where
+    return location.where
 
 
-def frame_margin(place: Place) -> str:
+def frame_margin(location: Place) -> str:
     """Return as many spaces as the line numbers are wide."""
-    return " " * len(str(place.first_line + len(place.excerpt) - 1)) if place.excerpt else " "
+    return " " * len(str(location.first_line + len(location.excerpt) - 1)) if location.excerpt else " "
 
 
-def frame(place: Place, colour: int, paint: Paint) -> Iterator[str]:
+def frame(location: Place, colour: int, paint: Paint) -> Iterator[str]:
     """Yield the lines of a frame; none where no line is known."""
-    if not place.excerpt:
+    if not location.excerpt:
         return
-    bar, left = paint("|", BLUE), frame_margin(place)
+    bar, left = paint("|", BLUE), frame_margin(location)
     yield f"{left} {bar}"
-    for number, line in enumerate(place.excerpt, place.first_line):
+    for number, line in enumerate(location.excerpt, location.first_line):
         cut = line if len(line) <= _WIDTH else f"{line[: _WIDTH - 3]}..."
         yield f"{paint(f'{number:>{len(left)}}', BLUE)} {bar} {plain(cut)}".rstrip()
-        if number == (place.rendered or place.line) and place.end <= _WIDTH:
+        if number == (location.rendered or location.line) and location.end <= _WIDTH:
             start, end = (
-                (len(cut) - len(cut.lstrip()), len(cut)) if place.rendered else (place.column - 1, place.end - 1)
+                (len(cut) - len(cut.lstrip()), len(cut))
+                if location.rendered
+                else (location.column - 1, location.end - 1)
             )
             yield f"{left} {bar} {' ' * start}{paint('^' * max(1, end - start), colour)}"
     yield f"{left} {bar}"
@@ -56,8 +58,8 @@ def write(report: Report, paint: Paint | None = None, view: View | None = None) 
     """Write a report; `paint` colours it."""
     paint, view = paint or Paint(), view or View()
     blocks: list[str] = []
-    shown, omitted = groups(report.findings, view)
-    for group in shown:
+    grouped, omitted = groups(report.findings, view)
+    for group in grouped:
         blocks += [paint(heading(group), BOLD)] if group.heading else []
         in_full = [f for f in group.findings if not view.brief or f.severity is Severity.ERROR]
         blocks += ["\n".join(_finding(finding, paint, view)) for finding in in_full]
@@ -65,7 +67,7 @@ def write(report: Report, paint: Paint | None = None, view: View | None = None) 
         blocks += ["\n".join(in_a_line)] if in_a_line else []
     blocks += [left_out(omitted)] if omitted else []
     if view.suppressed:
-        blocks += ["\n".join(_suppressed(each, paint)) for each in report.suppressed]
+        blocks += ["\n".join(_suppressed(suppressed, paint)) for suppressed in report.suppressed]
     if view.skipped and report.passed:
         blocks.append("\n".join(passed_over(report)))
     if view.statistics and report.findings:
@@ -80,19 +82,19 @@ def _finding(finding: Located, paint: Paint, view: View) -> Iterator[str]:
     head = f"{finding.severity.value}[{words.code(finding)}]"
     yield f"{paint(head, BOLD, colour)}: {paint(plain(finding.message), BOLD)}"
     margin = frame_margin(finding.place)
-    shown = f"   {finding.object}" if finding.object else ""
-    yield f"{margin}{paint('-->', BLUE)} {plain(where(finding.place))}{paint(plain(shown), DIM)}"
+    subject = f"   {finding.object}" if finding.object else ""
+    yield f"{margin}{paint('-->', BLUE)} {plain(where(finding.place))}{paint(plain(subject), DIM)}"
     yield from frame(finding.place, colour, paint)
     for label, text in _details(finding, view):
         yield f"{margin} {paint('=', BLUE)} {label}{plain(text)}"
 
 
-def _suppressed(each: Suppressed, paint: Paint) -> Iterator[str]:
-    finding = each.finding
+def _suppressed(suppressed: Suppressed, paint: Paint) -> Iterator[str]:
+    finding = suppressed.finding
     yield paint(f"suppressed[{words.code(finding)}]: {plain(finding.message)}", DIM)
-    shown = f"   {finding.object}" if finding.object else ""
-    yield f" {paint('-->', BLUE)} {plain(where(finding.place))}{paint(plain(shown), DIM)}"
-    yield f"  {paint('=', BLUE)} {each.by.value}: {plain(each.reason)}"
+    subject = f"   {finding.object}" if finding.object else ""
+    yield f" {paint('-->', BLUE)} {plain(where(finding.place))}{paint(plain(subject), DIM)}"
+    yield f"  {paint('=', BLUE)} {suppressed.by.value}: {plain(suppressed.reason)}"
 
 
 def _related(related: tuple[Located, ...], most: int) -> Iterator[tuple[str, str]]:

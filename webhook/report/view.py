@@ -63,20 +63,20 @@ def groups(findings: Sequence[Located], view: View) -> tuple[Sequence[Group], in
     """
     if not view.findings:
         return (), 0
-    shown = list(findings)
-    if view.most is not None and len(shown) > view.most:
-        shown = sorted(shown, key=lambda finding: _RANK[finding.severity])[: view.most]
-        kept = {id(finding) for finding in shown}
-        shown = [finding for finding in findings if id(finding) in kept]
-    left_out = len(findings) - len(shown)
+    listed = list(findings)
+    if view.most is not None and len(listed) > view.most:
+        listed = sorted(listed, key=lambda finding: _RANK[finding.severity])[: view.most]
+        identities = {id(finding) for finding in listed}
+        listed = [finding for finding in findings if id(finding) in identities]
+    left_out = len(findings) - len(listed)
     if view.group_by is None:
-        return ([Group("", shown)] if shown else []), left_out
+        return ([Group("", listed)] if listed else []), left_out
     by_heading: dict[str, list[Located]] = {}
-    for finding in shown:
+    for finding in listed:
         by_heading.setdefault(_heading(finding, view.group_by), []).append(finding)
     return [
-        Group(heading, found)
-        for heading, found in sorted(by_heading.items(), key=lambda item: (_order(item[1]), item[0]))
+        Group(heading, members)
+        for heading, members in sorted(by_heading.items(), key=lambda item: (_order(item[1]), item[0]))
     ], left_out
 
 
@@ -105,9 +105,9 @@ def statistics(findings: Sequence[Located]) -> Iterator[str]:
     for finding in findings:
         by_policy.setdefault(words.code(finding), []).append(finding)
     rows = [("errors", "warnings", "notes", "fixable", "policy")]
-    for policy, found in sorted(by_policy.items(), key=lambda item: (_order(item[1]), item[0])):
-        counts = Counter(finding.severity for finding in found)
-        fixable = sum(finding.safely_fixable or finding.unsafely_fixable for finding in found)
+    for policy, members in sorted(by_policy.items(), key=lambda item: (_order(item[1]), item[0])):
+        counts = Counter(finding.severity for finding in members)
+        fixable = sum(finding.safely_fixable or finding.unsafely_fixable for finding in members)
         numbers = (*(counts[severity] for severity in Severity), fixable)
         rows.append((*(f"{number:,}" for number in numbers), policy))  # type: ignore[arg-type] # four numbers
     widths = [max(len(row[column]) for row in rows) for column in range(4)]

@@ -66,10 +66,10 @@ def message(finding: Located) -> str:
     return f"{finding.message} (line {line:,} of what this renders to)" if line else finding.message
 
 
-def unrendered(place: Place) -> str:
+def unrendered(location: Place) -> str:
     """Say that a file was evaluated as it is, because its chart or kustomization was not rendered."""
-    left_out = ", without its patches" if place.altered else ""
-    return f"{place.unrendered} was not rendered: this file was evaluated as it is{left_out}"
+    left_out = ", without its patches" if location.altered else ""
+    return f"{location.unrendered} was not rendered: this file was evaluated as it is{left_out}"
 
 
 def at_admission(finding: Located) -> str:

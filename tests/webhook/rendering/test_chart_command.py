@@ -45,4 +45,4 @@ def test_a_value_with_a_nul_is_a_problem_and_others_are_rendered(tree: Callable[
 
     made = rendered([Chart("a"), Chart("b")], options)
 
-    assert [type(part) for part in made.found] == [Problem, Input]
+    assert [type(part) for part in made.parts] == [Problem, Input]

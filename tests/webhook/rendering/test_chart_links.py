@@ -82,7 +82,7 @@ def test_a_chart_with_a_link_out_is_not_rendered_and_nothing_of_it_is_read(tree:
 
     made = rendered([Chart(str(root / "repo/app"))], RenderOptions("1.35"))
 
-    assert made.found == [
+    assert made.parts == [
         Problem(
             str(root / "repo/app/Chart.yaml"),
             0,

@@ -39,19 +39,19 @@ def render(paths: Sequence[str] = (".",), options: RenderOptions = OPTIONS) -> R
 
 
 def problems(made: Rendered) -> list[tuple[str, int, str]]:
-    return [(part.source, part.line, part.message) for part in made.found if isinstance(part, Problem)]
+    return [(part.source, part.line, part.message) for part in made.parts if isinstance(part, Problem)]
 
 
 def inputs(made: Rendered) -> dict[str, str]:
     """Return what is read, and what it is a part of that was not rendered."""
-    return {part.name: part.unrendered for part in made.found if isinstance(part, Input)}
+    return {part.name: part.unrendered for part in made.parts if isinstance(part, Input)}
 
 
 @pytest.mark.usefixtures("helm", "chart")
 def test_a_chart_stands_in_the_place_of_its_files() -> None:
     made = render()
 
-    assert [part.name for part in made.found if isinstance(part, Input)] == ["./app (rendered)"]
+    assert [part.name for part in made.parts if isinstance(part, Input)] == ["./app (rendered)"]
     assert "  name: app\n" in made.texts["./app (rendered)"].text
 
 
@@ -100,7 +100,7 @@ def test_without_helm_one_note_names_the_charts_and_plain_templates_are_read(tre
 
     made = render()
 
-    (note,) = (part for part in made.found if isinstance(part, Problem))
+    (note,) = (part for part in made.parts if isinstance(part, Problem))
     assert (note.source, note.message) == (
         "./app/Chart.yaml",
         "helm is not on PATH (not rendered: ./app, ./b, ./c and 1 more)",
@@ -135,7 +135,7 @@ def test_templates_behind_a_link_out_of_the_tree_are_not_read(linked: str, tree:
 def test_a_library_chart_is_passed_over(chart: Path) -> None:
     (chart / "Chart.yaml").write_text(f"{CHART}type: library\n")
 
-    assert [part.name for part in render().found if isinstance(part, Passed)] == ["./app"]
+    assert [part.name for part in render().parts if isinstance(part, Passed)] == ["./app"]
 
 
 def test_a_helm_that_hangs_is_ended(program: Callable[[str, str], Path], chart: Path) -> None:
@@ -166,7 +166,7 @@ def overlays(tree: Callable[..., Path], program: Callable[[str, str], Path]) -> 
 def test_what_nothing_builds_on_is_built_and_what_is_used_is_not_judged_by_itself() -> None:
     made = render()
 
-    names = [part.name for part in made.found if isinstance(part, Input)]
+    names = [part.name for part in made.parts if isinstance(part, Input)]
     assert names == ["./base/beside.yaml", "./dev (rendered)", "./dev/pod.yaml", "./prod (rendered)"]
 
 
@@ -180,7 +180,7 @@ def test_an_object_of_a_kustomization_knows_its_file(overlays: Path) -> None:
 
 @pytest.mark.usefixtures("overlays")
 def test_a_file_that_is_named_is_judged_though_a_kustomization_uses_it() -> None:
-    assert [part.name for part in render(["prod", "base/pod.yaml"]).found if isinstance(part, Input)] == [
+    assert [part.name for part in render(["prod", "base/pod.yaml"]).parts if isinstance(part, Input)] == [
         "prod (rendered)",
         "base/pod.yaml",
     ]
@@ -224,7 +224,7 @@ def test_without_kustomize_one_note_names_the_kustomizations_and_their_resources
 
     made = render()
 
-    (note,) = (part for part in made.found if isinstance(part, Problem))
+    (note,) = (part for part in made.parts if isinstance(part, Problem))
     assert note.message == "neither kustomize nor kubectl is on PATH (not rendered: ./a, ./c)"
     assert note.note
     assert inputs(made) == {"./a/pod.yaml": "./a", "./b/pod.yaml": "", "./c/pod.yaml": "./c"}
@@ -278,7 +278,7 @@ def test_what_another_overlay_builds_is_not_read_as_it_is(tree: Callable[..., Pa
         "./dev/pod.yaml": "",
         "./prod/pod.yaml": "./prod",
     }
-    assert [part.altered for part in made.found if isinstance(part, Input)] == [False, False, False, True]
+    assert [part.altered for part in made.parts if isinstance(part, Input)] == [False, False, False, True]
 
 
 @pytest.mark.usefixtures("overlays")
@@ -324,7 +324,7 @@ def test_a_chart_is_rendered_without_the_dependencies_that_are_not_there(
     assert '"dependencies": [{"name": "held"}]' in text.text
     wrong = "rendered without its dependencies absent, which are not in charts/"
     assert problems(made) == [("./app/Chart.yaml", 0, wrong)]
-    assert [(part.note, part.of_rendering) for part in made.found if isinstance(part, Problem)] == [(True, False)]
+    assert [(part.note, part.of_rendering) for part in made.parts if isinstance(part, Problem)] == [(True, False)]
     assert made.not_rendered == ()
 
 
@@ -375,7 +375,7 @@ def test_a_cause_that_several_values_share_is_told_once(chart: Path) -> None:
 def test_a_component_that_nothing_uses_is_passed_over(tree: Callable[..., Path]) -> None:
     tree({"part/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"})
 
-    assert [part.name for part in render(["part"]).found if isinstance(part, Passed)] == ["part"]
+    assert [part.name for part in render(["part"]).parts if isinstance(part, Passed)] == ["part"]
 
 
 CHANGED = {

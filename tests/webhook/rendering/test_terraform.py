@@ -22,7 +22,7 @@ CHART = "apiVersion: v2\nname: app\nversion: 1.0.0\n"
 
 
 def inputs(*paths: str) -> dict[str, Language | None]:
-    found = configured(list(sources(paths))).found
+    found = configured(list(sources(paths))).parts
     return {part.name: part.language for part in found if isinstance(part, Input)}
 
 
@@ -80,7 +80,7 @@ def test_without_the_parser_configurations_are_counted(
     tree({"a.tf": "", "b/c.tf": "", "pod.yaml": POD})
     monkeypatch.setattr(terraform, "is_readable", lambda: False)
 
-    all_of_it, named = configured(list(sources(["."]))).found, configured(list(sources(["a.tf"]))).found
+    all_of_it, named = configured(list(sources(["."]))).parts, configured(list(sources(["a.tf"]))).parts
 
     (passed,) = (part for part in all_of_it if isinstance(part, Passed))
     assert (passed.name, passed.reason) == (
@@ -117,9 +117,9 @@ def test_a_chart_is_rendered_with_the_values_of_its_release(
     tree({"app/Chart.yaml": CHART, "app/templates/a.yaml": "", "m/main.tf": INSTALLED})
 
     read = configured(list(sources(["m"])))
-    made = rendered(read.found, RenderOptions("1.36", charts=read.charts))
+    made = rendered(read.parts, RenderOptions("1.36", charts=read.charts))
 
-    assert [part for part in read.found if isinstance(part, Chart)] == [Chart("app")]
+    assert [part for part in read.parts if isinstance(part, Chart)] == [Chart("app")]
     (text,) = made.texts.values()
     assert text.text == "a: ['a: ${var.a}\\n']\n"
     assert text.job.label == "app (rendered with helm_release.one of m/main.tf:1)"
@@ -133,7 +133,7 @@ def test_values_that_a_chart_does_not_take_are_left_out(
 
     read = configured(list(sources(["."])))
 
-    (text,) = rendered(read.found, RenderOptions("1.36", charts=read.charts)).texts.values()
+    (text,) = rendered(read.parts, RenderOptions("1.36", charts=read.charts)).texts.values()
     assert text.text == "a: []\n"
 
 

@@ -373,13 +373,13 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
         self._wait(_Stage.CLOSING, self._front.limits.write)
 
-    def _decline(self, rest: bytes) -> None:
+    def _decline(self, remainder: bytes) -> None:
         """Parse a request with an Upgrade header as one without it; a server may ignore Upgrade (RFC 9110, 7.8)."""
         headers = [(name, value) for name, value in self.headers if name not in {b"upgrade", b"connection"}]
         head = [self.parser.get_method() + b" " + self.url + b" HTTP/1.1"]
         head += [name + b": " + value for name, value in (*headers, (b"connection", b"close"))]
         self.parser = httptools.HttpRequestParser(self)
-        self.data_received(b"\r\n".join((*head, b"", rest)))
+        self.data_received(b"\r\n".join((*head, b"", remainder)))
 
     def _wait(self, stage: _Stage, seconds: float) -> None:
         self._stage, self._deadline = stage, self.loop.time() + seconds
