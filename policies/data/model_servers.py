@@ -3,8 +3,8 @@
 Sources, as of 2026-11-23: vLLM 0.11 `vllm/engine/arg_utils.py` (options; tensor, pipeline and data parallel sizes multiply, each 1
 by default) and `docker/Dockerfile` (entrypoint); SGLang 0.5 `python/sglang/srt/server_args.py` (with `--enable-dp-attention` the
 replicas of attention are inside the tensor parallel group); Text Generation Inference 3.3 `launcher/src/main.rs`; TensorRT-LLM 1.1
-`tensorrt_llm/commands/serve.py`; Triton Inference Server user guide; llama.cpp `tools/server`. A name of a model that is no path is
-downloaded from a hub: `vllm/transformers_utils`, `python/sglang/srt/utils/hf_transformers_utils.py`, `launcher/src/main.rs`
+`tensorrt_llm/commands/serve.py`; Triton Inference Server user guide; llama.cpp `tools/server`. The name of a model, unless it is a
+path, is downloaded from a hub: `vllm/transformers_utils`, `python/sglang/srt/utils/hf_transformers_utils.py`, `launcher/src/main.rs`
 (download_convert_model).
 """
 
@@ -32,7 +32,7 @@ class ModelServer(msgspec.Struct, frozen=True):
         models: options that name the model to load, a directory or a name on a hub.
         model_variable: the environment variable that does so.
         cache: where the image keeps downloaded models, if `HF_HOME` does not say it.
-        model_first: whether a first word that is no option does so too.
+        model_first: whether the first argument that is not an option names the model too.
         answers_when_loaded: whether its HTTP health check succeeds only after the model is loaded.
     """
 

@@ -5,7 +5,7 @@ The work of the Pod is lost if its node fails or is removed, because no controll
 a controller like all others when it consolidates, updates or expires a node.
 
 ## Instead
-This policy is off by default: in repositories, most bare GPU Pods are short tests and examples, for which a controller is of no use.
+This policy is off by default: in repositories, most bare GPU Pods are short tests and examples, which need no controller.
 Enable it where GPU Pods do lasting work:
 
 ```yaml

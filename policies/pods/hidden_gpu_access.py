@@ -39,8 +39,9 @@ The third group may give access to devices: a mount of the host's `/dev/dri`, `/
 
 `nodeName` bypasses taints, so a Pod with `nodeName` needs no toleration to run on a GPU node. If gpugate does not find
 that node, it does not know whether the node has GPUs, so the second group gives only a warning. A Pod that requests a
-GPU appears in quotas and cost reports, but may use other GPUs than the allocated one. In a Pod of a DaemonSet, the
-first group gives a warning, except for the directory of the device plugins, and the other groups are not reported.
+GPU appears in quotas and cost reports, but may use other GPUs than the allocated one. In a Pod of a DaemonSet,
+settings of the first group give a warning. The mount of the device plugins' directory and the settings of the other two
+groups are not reported.
 
 A debug container that is added to a running Pod is evaluated in the same way.
 

@@ -18,7 +18,7 @@ requirements. Not reported are:
 
 - Pods of DaemonSets.
 - Pods that select nodes of a node group, or one node by its name.
-- Pods whose label exists on a known node that Karpenter did not launch.
+- Pods that select a label that a known node has, if Karpenter did not launch this node.
 
 If you write such a label into the template of a NodePool, use the value that will be detected on the node. If you write another
 value, Karpenter launches a node, the label is overwritten, and the Pod cannot run there.

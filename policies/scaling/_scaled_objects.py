@@ -84,7 +84,7 @@ class Room(Struct, frozen=True):
 def shortage(template: Field, resource: str, count: int, replicas: int, ctx: AnyContext) -> Room | Skip | None:
     """Return what the pools that may take Pods with `count` of a resource allow, where it is too little for all.
 
-    None if it is enough, if one of them has no limit, or if there is none; a skip if it is unknown.
+    None if the limit is enough, if one of them has no limit, or if there are none; a skip if it is unknown.
     """
     pools = ctx.facts.list(NODE_POOL)
     if not isinstance(pools, Known):

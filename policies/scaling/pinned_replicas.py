@@ -75,7 +75,7 @@ def check(workload: Field, ctx: AnyContext) -> Iterator[Violation]:
     at_most = most_for(workload_demand(kind, workload, ctx)) if scaler else Stance.OFF
     if at_most:
         message = f"replicas is {number}, although {scaler} sets the replicas of this {kind.name}"
-        hint = "delete replicas from the manifest. If you use kubectl apply, first delete it with kubectl apply edit-last-applied; otherwise the next apply sets it to 1"
+        hint = "delete replicas from the manifest. If you use kubectl apply, first run kubectl apply edit-last-applied and delete replicas there too; otherwise the next apply sets replicas to 1"
         fix = Patches((Patch("remove", replicas.path, None, "leaves the number of replicas to the autoscaler"),))
         yield Violation(replicas.path, message, at_most, hint, fix)
 

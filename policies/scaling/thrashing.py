@@ -24,9 +24,10 @@ The policy reports two settings:
 - `cooldownPeriod` below `min_cooldown`, if the workload scales to zero or to `idleReplicaCount`, and at least one of its triggers
   is not `cron`.
 
-A ScaledObject is reported if its workload requests GPUs. If gpugate does not find the workload, it is reported if a query reads
-metrics of model servers or GPUs, or if all workloads of the namespace are known. A HorizontalPodAutoscaler is reported only if its
-workload is known to request GPUs.
+A ScaledObject is reported if its workload requests GPUs. If gpugate does not find the workload, it reports the ScaledObject only if a
+query reads metrics of model servers or GPUs. It also reports it if it knows all workloads of the namespace and this one does not
+exist, because a workload that is created later may request GPUs. A HorizontalPodAutoscaler is reported only if its workload is known
+to request GPUs.
 
 A short window is not reported in these cases:
 
@@ -101,7 +102,7 @@ def _hasty(scaled_object: Field, at_most: Stance, ctx: Context[Params]) -> Itera
     cooldown, to = spec["cooldownPeriod"], "zero" if not spec["idleReplicaCount"].integer else "idleReplicaCount"
     seconds = cooldown.integer
     scales_off = minimum(scaled_object) == 0 or bool(spec["idleReplicaCount"])
-    # The load of a cron trigger ends on schedule, so there is no short pause for the cool-down to bridge.
+    # The load of a cron trigger ends on schedule: it does not return within the cool-down.
     scales_off = scales_off and any(trigger["type"].text != "cron" for trigger in spec["triggers"])
     if scales_off and seconds is not None and 0 <= seconds < ctx.params.min_cooldown:
         message = f"scales to {to} after {seconds} s without load (minimum: {ctx.params.min_cooldown} s)"

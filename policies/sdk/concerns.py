@@ -199,7 +199,7 @@ class Key(Concern, frozen=True):
 
 
 class Text(Concern, frozen=True):
-    """The string at a path fits a pattern; the empty pattern fits where there is none."""
+    """The string at a path matches a pattern; the empty pattern matches a missing string."""
 
     path: str
     like: tuple[str, ...] | Listed

@@ -105,7 +105,7 @@ class Field:
 
     @property
     def integer(self) -> int | None:
-        """The value when it is an integer (a boolean is none), else None."""
+        """The value when it is an integer (not a boolean), else None."""
         return self.value if isinstance(self.value, int) and not isinstance(self.value, bool) else None
 
     @property
