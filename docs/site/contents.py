@@ -58,6 +58,7 @@ SECTIONS: Final = {
         "docs/explain/positions",
         "docs/explain/cost",
         "docs/explain/server-measurements",
+        "docs/explain/smaller-decisions",
         "docs/benchmarks",
         "docs/server",
         "docs/api-server",
