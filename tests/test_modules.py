@@ -32,7 +32,6 @@ KEPT = {
     "webhook.rendering.process": "bounds of any program, `render` chooses the program",
     "webhook.audit.formats.html.page": "the format, found by its name",
     "webhook.audit.formats.html.closing": "a section of the page",
-    "webhook.audit.formats.html.findings": "a section of the page",
     "webhook.audit.formats.html.overview": "a section of the page",
     "webhook.audit.formats.text": "an output format, found by its name",
     "webhook.report.concise": "an output format, found by its name",

@@ -156,7 +156,7 @@ def test_a_fix_is_copied_as_yaml(opened: Open, audit: AuditReport) -> None:
     page.select_option("select[name=policy]", "pods/missing-gpu-toleration")
     entry = page.locator(SHOWN).first
     entry.locator("summary").click()
-    button = entry.locator("pre button").first
+    button = entry.locator("pre", has_text="key: nvidia.com/gpu").locator("button").first
     button.click()
 
     expect(button).to_have_text("Copied")
@@ -311,3 +311,36 @@ def test_the_kind_of_objects_alike_is_text_with_scripts(opened: Open, large: Aud
     alike = page.locator(f"{ENTRIES} > ol > li").evaluate_all("all => all.map(li => li.firstChild.data.split(',')[0])")
     assert set() < set(alike) <= expected(large, bool)
     assert page.locator("[data-kind]").count() == 0
+
+
+def test_messages_of_objects_alike_are_complete_without_scripts(opened: Open, scattered: AuditReport) -> None:
+    page = opened(scattered, scripts=False)
+    shown = page.locator(f"{ENTRIES} > ol[class] > li").evaluate_all(
+        """all => all.map(li => [li.firstChild.data.split(",")[0], ...[...li.querySelectorAll("p")].map(p =>
+            [getComputedStyle(p, "::before").content, p.textContent, getComputedStyle(p, "::after").content]
+                .map((text, i) => i === 1 ? text : text === "none" ? "" : text.slice(1, -1).replace(/\\\\(.)/g, "$1"))
+                .join(""))])"""
+    )
+
+    assert_complete(shown, scattered)
+
+
+def test_messages_of_objects_alike_are_text_with_scripts(opened: Open, scattered: AuditReport) -> None:
+    page = opened(scattered)
+    shown = page.locator(f"{ENTRIES} > ol > li:has(p)").evaluate_all(
+        "all => all.map(li => [li.firstChild.data.split(',')[0], ...[...li.querySelectorAll('p')].map(p => p.textContent)])"
+    )
+
+    assert_complete([[name.partition("/")[2], *messages] for name, *messages in shown], scattered)
+    assert page.locator("#findings ol[class]").count() == 0
+
+
+def assert_complete(shown: list[list[str]], report: AuditReport) -> None:
+    """Each object has all its messages; `shown` has the name without its kind, and the messages."""
+    messages: dict[str, list[list[str]]] = {}
+    for each in report.audited:
+        said = sorted(" ".join(finding.message.split()) for finding in each.findings)
+        messages.setdefault(str(each.object).partition("/")[2], []).append(said)
+    wrong = [name for name, *texts in shown if sorted(" ".join(t.split()) for t in texts) not in messages[name]]
+    assert wrong == []
+    assert len(shown) > 1_000

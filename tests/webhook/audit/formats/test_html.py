@@ -186,7 +186,11 @@ def test_every_object_and_message_is_there_without_a_script(audit: AuditReport, 
 
 
 def _written(text: str) -> str:
-    return " ".join(text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").split())
+    return " ".join(_written_whole(text).split())
+
+
+def _written_whole(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 @pytest.mark.parametrize(
@@ -207,14 +211,31 @@ def test_ten_thousand_findings_fit_in_two_megabytes(
     assert len(render(report, presentation).encode()) < 2_000_000
 
 
-def with_kinds(text: str) -> str:
-    """Write the kind of a list before each of its objects, as the style sheet shows it."""
-    return re.sub(
-        r"<ol data-kind=(\w+)>(.*?)</ol>",
-        lambda found: found[2].replace("<li>", f"<li>{found[1]}/"),
-        text,
-        flags=re.DOTALL,
-    )
+def unquoted(text: str) -> str:
+    """Read the escapes of a CSS string, to which one space after the number belongs."""
+    return re.sub(r"\\([0-9a-f]{1,6}) ?", lambda escaped: chr(int(escaped[1], 16)), text)
+
+
+def as_shown(text: str) -> str:
+    """Write in each list what the style sheet adds: the kind before each object, and the common words of messages."""
+    added = {
+        name: {variable: unquoted(value) for variable, value in re.findall(r'--(\w+):"(.*?)"', rules)}
+        for name, rules in re.findall(r"^\.(t\d+){(.*)}$", text, re.MULTILINE)
+    }
+
+    def item(kind: str, words: dict[str, str], content: str) -> str:
+        name, *messages = content.split("<p>")
+        shown = [
+            f"<p>{_written_whole(words.get(f'b{n}', ''))}{message}{_written_whole(words.get(f'e{n}', ''))}"
+            for n, message in enumerate(messages, 1)
+        ]
+        return f"<li>{kind}/{name}{''.join(shown)}"
+
+    def whole(match: re.Match[str]) -> str:
+        kind, style, content = match.groups()
+        return "".join(item(kind, added[style] if style else {}, part) for part in content.split("<li>")[1:])
+
+    return re.sub(r"<ol data-kind=(\w+)(?: class=(t\d+))?>(.*?)</ol>", whole, text, flags=re.DOTALL)
 
 
 @pytest.mark.parametrize("namespaces", [False, True])
@@ -225,7 +246,7 @@ def test_of_many_findings_every_message_stands_with_its_object(
 ) -> None:
     report = audit_reports.all_different(large, namespaces=namespaces)
     text = render(report, presentation)
-    lists = with_kinds(text[text.index("<section id=today>") : text.index("<section id=namespaces>")])
+    lists = as_shown(text).partition("<section id=today>")[2].partition("<section id=namespaces>")[0]
 
     assert Page(text).mistakes == []
     for each in report.audited:
@@ -251,7 +272,53 @@ def test_a_link_without_text_shows_the_policy_whose_advice_it_leads_to(large_tex
 def test_the_style_shows_the_kind_of_every_list_of_many(large_text: str) -> None:
     shown = re.findall(r'^\[data-kind="(.*?)"\]>li::before{content:"(.*?)"}$', large_text, re.MULTILINE)
 
-    assert dict(shown) == {kind: f"{kind}/" for kind in re.findall(r"<ol data-kind=(\w+)>", large_text)} != {}
+    assert dict(shown) == {kind: f"{kind}/" for kind in re.findall(r"<ol data-kind=(\w+)", large_text)} != {}
+
+
+@pytest.mark.parametrize(
+    ("messages", "in_list"),
+    [
+        pytest.param(
+            ["limit is 4", "limit is 8", "limit is 16", "limit is 32"], ["4", "8", "16", "32"], id="beginning"
+        ),
+        pytest.param(["4 GPUs idle", "8 GPUs idle", "9 GPUs idle", "7 GPUs idle"], ["4", "8", "9", "7"], id="end"),
+        pytest.param(
+            ["has 4 of 8 GPUs", "has 1 GPUs", "has 2 GPUs", "has 3 GPUs"], ["4 of 8", "1", "2", "3"], id="both"
+        ),
+        pytest.param(
+            ["no GPU", "no GPU no GPU", "no GPU", "no GPU"], ["GPU", "GPU no GPU", "GPU", "GPU"], id="repeated"
+        ),
+        pytest.param(["a", "b", "c", "d"], ["a", "b", "c", "d"], id="nothing"),
+        pytest.param(
+            ['"<a>" & \\ url(x) é 1', '"<a>" & \\ url(x) é 2', '"<a>" & \\ url(x) é 3', '"<a>" & \\ url(x) é ::4'],
+            ["1", "2", "3", "::4"],
+            id="characters-of-markup",
+        ),
+        pytest.param(["at 1\nof", "at 2\nof", "at 3\nof", "at 4\nof"], ["1", "2", "3", "4"], id="several-lines"),
+        pytest.param(
+            ["limit is 4", "limit is 8", "limit is 16"], ["limit is 4", "limit is 8", "limit is 16"], id="three-objects"
+        ),
+    ],
+)
+def test_the_style_adds_the_common_words_of_messages(
+    large: AuditReport, presentation: Presentation, messages: list[str], in_list: list[str]
+) -> None:
+    first = next(each for each in large.audited if each.findings)
+    finding = replace(first.findings[0], path="spec.of.these")
+    alike = [
+        replace(first, object=replace(first.object, name=f"like-{n}"), findings=(replace(finding, message=message),))
+        for n, message in enumerate(messages)
+    ]
+    text = render(with_audited(large, [*alike, *large.audited]), presentation)
+
+    # The summary of the entry has the first object, with its message.
+    assert messages_of_alike(text, len(alike)) == [_written(message) for message in in_list[1:]]
+    assert messages_of_alike(as_shown(text), len(alike)) == [_written(message) for message in messages[1:]]
+
+
+def messages_of_alike(text: str, count: int) -> list[str]:
+    behind = [text.partition(f"/like-{n}")[2].partition("<p>")[2] for n in range(1, count)]
+    return [re.split("<li>|</ol>|</details>", part)[0] for part in behind]
 
 
 def test_namespaces_that_are_too_many_are_summed_up(large: AuditReport, presentation: Presentation) -> None:

@@ -1,11 +1,13 @@
 """The findings section of the HTML report: objects by action, each with its findings and fixes.
 
 Most of ten thousand findings repeat a few hundred texts. Large reports contain each text once, and findings link to it. The
-links have no text: the style sheet adds the name of the policy, so it is visible without a script.
+links have no text: the style sheet adds the name of the policy, so it is visible without a script. In the same way it adds what
+the names and messages of similar objects have in common.
 """
 
 from __future__ import annotations
 
+import html
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
@@ -79,7 +81,7 @@ def _indent(path: Path) -> str:
     return "  " * len(path)
 
 
-def _shared(first: Path, second: Path) -> int:
+def _shared(first: Sequence[object], second: Sequence[object]) -> int:
     count = 0
     for left, other in zip(first, second, strict=False):
         if left != other:
@@ -174,16 +176,50 @@ def _select(name: str, label: str, options: Sequence[tuple[str, str]]) -> Html:
 
 MOST_IN_FULL: Final = 2_000
 _IN_PLACE: Final = 2
+# In a shorter list, the style rule of the common words would be longer than the words.
+_FEWEST_IN_COMMON: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What the messages of one finding have in common: the words that all begin with, and the words that all end with.
+
+    Both are whole words with the space beside them. The rest of a message is empty only if all messages are equal.
+    """
+
+    start: str = ""
+    end: str = ""
+
+    @classmethod
+    def of(cls, messages: Sequence[str]) -> Common:
+        """Return what messages, each one line, have in common."""
+        if len(set(messages)) == 1:
+            return cls(messages[0])
+        words = [message.split(" ") for message in messages]
+        # One word remains, so that the spaces around it stay.
+        most = min(map(len, words)) - 1
+        start = min(_shared(min(words), max(words)), most)
+        ends = [line[:start:-1] for line in words]
+        end = min(_shared(min(ends), max(ends)), most - start)
+        first = words[0]
+        return cls(
+            "".join(f"{word} " for word in first[:start]), "".join(f" {word}" for word in first[len(first) - end :])
+        )
+
+    def without(self, message: str) -> str:
+        """Return the rest of a message."""
+        return message.removeprefix(self.start).removesuffix(self.end)
 
 
 class Shared:
-    """Texts that a large report contains once: bodies of findings, and kinds of similar objects."""
+    """Texts that a large report contains once: bodies of findings, and what similar objects have in common."""
 
     def __init__(self, findings: int) -> None:
         self._limit = _IN_PLACE if findings > MOST_IN_FULL else findings
         self._uses: Counter[Html] = Counter()
         self._numbers: dict[Html, tuple[int, str]] = {}
         self._kinds: set[str] = set()
+        self._commons: dict[tuple[Common, ...], int] = {}
 
     @property
     def is_long(self) -> bool:
@@ -205,17 +241,46 @@ class Shared:
         self._kinds.add(name)
         return name
 
+    def common(self, messages: Sequence[Sequence[str]]) -> tuple[Sequence[Common], str]:
+        """Return what the messages of each finding have in common, and the class of a list to which the style adds it.
+
+        `messages` are those of each object, as many for each. The class is empty if the list contains them in full.
+        """
+        if not self.is_long or len(messages) < _FEWEST_IN_COMMON or not messages[0]:
+            return [Common()] * len(messages[0]), ""
+        commons = tuple(Common.of(texts) for texts in zip(*messages, strict=True))
+        if not any(common.start or common.end for common in commons):
+            return commons, ""
+        number = self._commons.setdefault(commons, len(self._commons) + 1)
+        return commons, f"t{number}"
+
     @property
     def style(self) -> str:
-        """The style rules that add the policy to links without text, and the kind to names of objects."""
+        """The style rules that add the policy to links without text, and what is in common to lists of objects."""
         owners: dict[str, list[str]] = {}
         for number, policy in self._numbers.values():
             owners.setdefault(policy, []).append(f'[href="#f{number}"]::after')
-        links = "".join(f"{','.join(links)}{{content:{_quoted(policy)}}}\n" for policy, links in sorted(owners.items()))
-        kinds = (
-            f"[data-kind={_quoted(kind)}]>li::before{{content:{_quoted(f'{kind}/')}}}\n" for kind in sorted(self._kinds)
+        links = "".join(
+            f"{','.join(links)}{{content:{_quoted(plain(policy))}}}\n" for policy, links in sorted(owners.items())
         )
-        return links + "".join(kinds)
+        kinds = (
+            f"[data-kind={_quoted(kind)}]>li::before{{content:{_quoted(f'{kind}/')}}}\n"
+            for kind in map(plain, sorted(self._kinds))
+        )
+        return links + "".join(kinds) + "".join(self._message_rules())
+
+    def _message_rules(self) -> Iterator[str]:
+        # The variables are of the list, because a browser compares every paragraph with each rule for paragraphs.
+        for commons, number in self._commons.items():
+            texts = [
+                (f"--{side}{n}", text)
+                for n, c in enumerate(commons, 1)
+                for side, text in (("b", c.start), ("e", c.end))
+            ]
+            yield f".t{number}{{{';'.join(f'{name}:{_quoted(text)}' for name, text in texts if text)}}}\n"
+        for n in range(1, max(map(len, self._commons), default=0) + 1):
+            paragraph = f"ol[class^=t]>li>p:nth-of-type({n})"
+            yield f"{paragraph}::before{{content:var(--b{n})}}\n{paragraph}::after{{content:var(--e{n})}}\n"
 
     def of(self, policy: str) -> Html:
         """Return the shared bodies of a policy, to which its findings link."""
@@ -224,12 +289,12 @@ class Shared:
 
 
 def _quoted(text: str) -> str:
-    """Return a CSS string; all but letters, digits, `/` and `-` are escaped (CSS Syntax level 3, 4.3.7)."""
-    return (
-        '"' + "".join(c if (c.isalnum() and c.isascii()) or c in "/-" else f"\\{ord(c):06x}" for c in plain(text)) + '"'
-    )
+    """Return a CSS string; all but ASCII letters, digits and `_SAFE` are escaped (CSS Syntax level 3, 4.3.7)."""
+    # The space ends the number. Without it, a browser would take the next space of the text.
+    return '"' + "".join(c if c.isascii() and (c.isalnum() or c in _SAFE) else f"\\{ord(c):x} " for c in text) + '"'
 
 
+_SAFE: Final = frozenset(" /-.,:;=_%+")
 _ORDER: Final = list(Action)
 _COLUMNS: Final = (("name", "Object"), ("gpus", "GPUs allocated"), ("usd", "$ / hour"))
 _OTHERS: Final = "The webhook would allow these objects: patched, with a warning, or unchanged."
@@ -310,9 +375,7 @@ class _Writer:
                 "ul",
                 *(self._finding(first.findings[i], first, in_summary=differ or not n) for n, i in enumerate(order)),
             ),
-            _members(objects, messages if differ else (), self.shared.kind(first.object.kind))
-            if objects[1:]
-            else NOTHING,
+            self._members(objects, messages if differ else [[]] * len(objects)) if objects[1:] else NOTHING,
             class_=MARKS[first.action] if first.action is not Action.DENY else None,
         )
 
@@ -330,6 +393,34 @@ class _Writer:
             return tag("li", tag("a", href=part), message, class_=mark)
         return tag("li", tag("a", policy, href=f"#{self.anchors[policy]}"), message, Html(details), class_=mark)
 
+    def _members(self, objects: Sequence[Audited], messages: Sequence[Sequence[str]]) -> Html:
+        """Return the list of objects, each with its messages in the order of the findings above.
+
+        The style sheet adds the kind before each name, and what the messages have in common.
+        """
+        kind = self.shared.kind(objects[0].object.kind)
+        # A paragraph shows the end of a line as a space.
+        lines = [[plain(message.replace("\n", " ")) for message in texts] for texts in messages]
+        commons, style = self.shared.common(lines)
+        return tag(
+            "ol",
+            *(
+                tag(
+                    "li",
+                    str(audited.object).removeprefix(f"{kind}/"),
+                    f", {say.gpus_of(audited.allocated)}" if audited.allocated else "",
+                    # Not `escape`, to which the rest of a line is a line.
+                    last_paragraphs(
+                        Html(html.escape(common.without(line), quote=False))
+                        for common, line in zip(commons, texts, strict=True)
+                    ),
+                )
+                for audited, texts in zip(objects, lines, strict=True)
+            ),
+            data_kind=kind or None,
+            class_=style or None,
+        )
+
 
 def _location(finding: Finding) -> Html:
     template = f" (Pods of this {finding.template_of})" if finding.template_of else ""
@@ -338,23 +429,3 @@ def _location(finding: Finding) -> Html:
         more = f" and {len(finding.related) - 1:,} more" if finding.related[1:] else ""
         path = join((path, tag("p", f"also reported for {finding.related[0]}{more}")))
     return join((path, tag("p", finding.note, class_="note") if finding.note else NOTHING))
-
-
-def _members(objects: Sequence[Audited], messages: Sequence[Sequence[str]], kind: str) -> Html:
-    """Return the list of objects, each with its messages if they differ, in the order of the findings above.
-
-    The style sheet adds a `kind` before each name.
-    """
-    return tag(
-        "ol",
-        *(
-            tag(
-                "li",
-                str(audited.object).removeprefix(f"{kind}/"),
-                f", {say.gpus_of(audited.allocated)}" if audited.allocated else "",
-                last_paragraphs(messages[index] if messages else ()),
-            )
-            for index, audited in enumerate(objects)
-        ),
-        data_kind=kind or None,
-    )

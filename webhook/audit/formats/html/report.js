@@ -21,7 +21,24 @@
   // A link to a shared text has no text of its own.
   const policyOf = (link) => one("summary b", there(link).closest(".page").parentElement).textContent;
 
-  // The style sheet shows the kind of similar objects; as text it can be searched and copied.
+  // The style sheet shows the kind of similar objects and the common words of their messages; as text they can be searched
+  // and copied. All styles are read before the first change, after which a browser computes them again.
+  const added = (element, side) => {
+    const { content } = getComputedStyle(element, side);
+    return content.startsWith('"') ? content.slice(1, -1).replace(/\\(.)/g, "$1") : "";
+  };
+  const common = all("#findings ol[class^=t]").map((list) => ({
+    list, texts: all(":scope > p", list.firstElementChild).map((p) => [added(p, "::before"), added(p, "::after")]),
+  }));
+  for (const { list, texts } of common) {
+    for (const li of list.children) {
+      all(":scope > p", li).forEach((p, index) => {
+        const [start, end] = texts[index];
+        p.textContent = start + p.textContent + end;
+      });
+    }
+    list.removeAttribute("class");
+  }
   for (const list of all("#findings [data-kind]")) {
     for (const li of list.children) {
       li.prepend(`${list.dataset.kind}/`);
