@@ -50,7 +50,7 @@ from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import validates
-from gpugate.policies.sdk.workload_class import CLASS_NEEDS, owner_kind, workload_class
+from gpugate.policies.sdk.workload_class import CLASS_NEEDS, SERVICE_ACCOUNT, owner_kind, workload_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,14 +58,13 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
-_SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _HOOKS: Final = ("argocd.argoproj.io/hook", "helm.sh/hook")
 
 
 @validates(POD, mode=Stance.OFF, needs=CLASS_NEEDS, concerns=MAY_DEMAND)
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report a Pod with GPUs and without a controller."""
-    if ctx.wrapper is not None or owner_kind(pod, ctx) or ctx.request.user.startswith(_SERVICE_ACCOUNT):
+    if ctx.wrapper is not None or owner_kind(pod, ctx) or ctx.request.user.startswith(SERVICE_ACCOUNT):
         return
     if is_of_kubelet(pod, ctx) or any(pod["metadata", "annotations", hook] for hook in _HOOKS):
         return

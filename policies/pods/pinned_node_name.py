@@ -42,7 +42,7 @@ from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import validates
-from gpugate.policies.sdk.workload_class import owner_kind
+from gpugate.policies.sdk.workload_class import SERVICE_ACCOUNT, owner_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
-_SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 # Kinds whose Pods Kubernetes' own controllers create from a template as it is written.
 _OF_KUBERNETES: Final = frozenset(
     {"CronJob", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"}
@@ -72,7 +71,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     if is_of_daemon_set(pod, ctx) or is_of_kubelet(pod, ctx):
         return
     owner = owner_kind(pod, ctx)
-    if ctx.request.user.startswith(_SERVICE_ACCOUNT) and ctx.wrapper is None and owner not in _OF_KUBERNETES:
+    if ctx.request.user.startswith(SERVICE_ACCOUNT) and ctx.wrapper is None and owner not in _OF_KUBERNETES:
         return
     demand = ctx.derived(gpu_demand)
     if not demand:

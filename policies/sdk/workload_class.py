@@ -333,6 +333,8 @@ _CONTROLLERS: Final = {
     "ReplicationController": "system:serviceaccount:kube-system:replication-controller",
     "StatefulSet": "system:serviceaccount:kube-system:statefulset-controller",
 }
+# The beginning of the user name of each ServiceAccount.
+SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
 DAEMON_SET_CONTROLLER: Final = _CONTROLLERS["DaemonSet"]
 _OWN_GROUPS: Final = ("apps/", "batch/", "v1")
@@ -350,7 +352,7 @@ def is_made_for(owner: Field, ctx: AnyContext) -> bool:
     kind, version = owner["kind"].text, owner["apiVersion"].text
     if kind in _CONTROLLERS and (not version or version.startswith(_OWN_GROUPS)):
         return sender == _CONTROLLERS[kind]
-    return sender.startswith("system:serviceaccount:")
+    return sender.startswith(SERVICE_ACCOUNT)
 
 
 def _parallel(pod: Field, labels: Mapping[str, str], job: str, ctx: AnyContext) -> bool | None:
