@@ -21,7 +21,9 @@ from gpugate.policies.data.instance_types import INSTANCE_TYPE
 from gpugate.policies.sdk import scheduling
 from gpugate.policies.sdk.concerns import EVERY_OBJECT, Each, Flag, Key, Listed, SentBy, Text
 from gpugate.policies.sdk.facts import Known, Need, derived, each, named
+from gpugate.policies.sdk.field import UnknownValueError
 from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.gpu_demand import gpu_demand
 from gpugate.policies.sdk.node_pools import (
     AUTO_MODE,
     AWS,
@@ -40,6 +42,7 @@ from gpugate.policies.sdk.workload_class import CONTROLLER_MANAGER, DAEMON_SET_C
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from gpugate.policies.data.instance_types import InstanceTypes
     from gpugate.policies.sdk.field import Field, Json
     from gpugate.policies.sdk.gpu_demand import GpuDemand
     from gpugate.policies.sdk.policy import AnyContext
@@ -207,14 +210,14 @@ def _tainted_pools(pod: Field, key: str, ctx: AnyContext) -> Iterator[tuple[str,
             yield around.subject["metadata", "name"].text, found
 
 
-def _keeping_off(pool: Field, _: AnyContext) -> list[tuple[Taint, str]]:
+def _keeping_off(pool: Field, _: AnyContext) -> tuple[tuple[Taint, str], ...]:
     """Return the taints of a NodePool that keep Pods off, with their effects."""
     taints = pool["spec", "template", "spec", "taints"]
-    return [
+    return tuple(
         (Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)
         for taint in taints
         if taint["effect"].text in HARD_EFFECTS
-    ]
+    )
 
 
 def _own_requirements(pool: Field, ctx: AnyContext) -> Requirements:
@@ -332,29 +335,95 @@ POOL_NEED: Final = Need(NODE_POOL, ("spec.template",))
 _KNOWN: Final = ("karpenter.sh/", "karpenter.k8s.aws/", "node.kubernetes.io/", "kubernetes.io/", "topology.")
 
 
-def pools_for(pod: Field, demand: GpuDemand, ctx: AnyContext) -> Iterator[tuple[Field, Requirements]]:
-    """Yield the known NodePools that may launch a node for the Pod, with what both require of it together.
+class PoolMatch(Struct, frozen=True):
+    """NodePools that may launch the same nodes for a Pod.
+
+    Attributes:
+        pools: the NodePools; they differ in nothing that decides where Pods run but their names.
+        requirements: what these pools and the Pod require of a node together.
+        types: the instance types that meet the requirements; None where the types of the provider are not known.
+    """
+
+    pools: tuple[Field, ...]
+    requirements: Requirements
+    types: int | None
+
+
+def gpu_pools(pod: Field, ctx: AnyContext) -> tuple[PoolMatch, ...]:
+    """Return the known NodePools that may launch a node for the Pod with its GPUs."""
+    return tuple(pools_for(pod, ctx.derived(gpu_demand), ctx))
+
+
+def pools_for(pod: Field, demand: GpuDemand, ctx: AnyContext) -> Iterator[PoolMatch]:
+    """Yield the known NodePools that may launch a node for the Pod.
 
     Where a pool's types are not known, it may.
     """
-    fact = ctx.facts.list(NODE_POOL)
+    pools = ctx.facts.list(NODE_POOL)
     wanted = ctx.derived(alternatives)
-    for around in each(fact, ctx):
-        pool = around.subject
-        if not all(tolerates_pool_taint(pod, taint) for taint in pool["spec", "template", "spec", "taints"]):
+    offering = _offering(demand, ctx.table(INSTANCE_TYPES))
+    # A cluster has many pools, and few different taints.
+    keep_off: dict[tuple[tuple[Taint, str], ...], bool] = {}
+    for group in derived(pools, _alike, ctx) if isinstance(pools, Known) else ():
+        first = group[0]
+        taints = first.derived(_keeping_off)
+        if taints not in keep_off:
+            keep_off[taints] = not all(tolerated(pod, taint, effect) for taint, effect in taints)
+        if keep_off[taints]:
             continue
-        own = {
-            **around.derived(pool_requirements),
-            NODE_POOL_LABEL: scheduling.is_only(pool["metadata", "name"].text),
-        }
+        own = first.derived(pool_requirements)
         for required in wanted:
             both = _both(own, required)
-            if both is not None and _offers(pool, both, demand, ctx):
-                yield pool, both
+            chosen = _with_allowed_name(group, required)
+            if both is None or not chosen:
+                continue
+            types = first.derived(_own_types) if both is own else _types(both, first)
+            if types is None or types & offering:
+                yield PoolMatch(chosen, both, types)
+
+
+def all_types(matches: Sequence[PoolMatch]) -> int | None:
+    """Return the instance types of all matches together; None where those of one are not known."""
+    types = 0
+    for match in matches:
+        if match.types is None:
+            return None
+        types |= match.types
+    return types
+
+
+def _alike(pools: Known, ctx: AnyContext) -> tuple[tuple[AnyContext, ...], ...]:
+    """Group pools with the same taints, requirements and provider: many teams' pools differ in their names alone."""
+    groups: dict[object, list[AnyContext]] = {}
+    for around in each(pools, ctx):
+        groups.setdefault(_constraints(around), []).append(around)
+    return tuple(map(tuple, groups.values()))
+
+
+def _constraints(around: AnyContext) -> object:
+    try:
+        return (
+            around.derived(_keeping_off),
+            frozenset(around.derived(pool_requirements).items()),
+            _has_known_types(around),
+        )
+    except UnknownValueError:
+        return around.subject["metadata", "name"].text, id(around)
+
+
+def _with_allowed_name(group: tuple[AnyContext, ...], required: Requirements) -> tuple[Field, ...]:
+    requirement = required.get(NODE_POOL_LABEL)
+    return tuple(
+        around.subject
+        for around in group
+        if requirement is None or requirement.allows(around.subject["metadata", "name"].text)
+    )
 
 
 def _both(own: Requirements, required: Requirements) -> Requirements | None:
     """Return what both require; None where no node has it."""
+    if not required:
+        return own
     found = dict(own)
     for key, requirement in required.items():
         if key not in own and requirement.operator in {"In", "Exists"} and not key.startswith(_KNOWN):
@@ -366,15 +435,26 @@ def _both(own: Requirements, required: Requirements) -> Requirements | None:
     return found
 
 
-def _offers(pool: Field, both: Requirements, demand: GpuDemand, ctx: AnyContext) -> bool:
-    if provider(pool, ctx) not in {AWS, AUTO_MODE}:
-        return True
-    catalogue = ctx.table(INSTANCE_TYPES)
-    types = scheduling.matching(both, catalogue)
+def _has_known_types(around: AnyContext) -> bool:
+    return provider(around.subject, around) in {AWS, AUTO_MODE}
+
+
+def _own_types(_pool: Field, ctx: AnyContext) -> int | None:
+    """Return the types that a pool allows, whatever Pods require."""
+    return _types(ctx.derived(pool_requirements), ctx)
+
+
+def _types(required: Requirements, pool: AnyContext) -> int | None:
+    return scheduling.matching(required, pool.table(INSTANCE_TYPES)) if _has_known_types(pool) else None
+
+
+def _offering(demand: GpuDemand, catalogue: InstanceTypes) -> int:
+    """Return the types that have what a Pod demands."""
+    types = catalogue.accelerated if demand else catalogue.everything
     for name, count in demand.resources.items():
         scale = catalogue.allocatable.get(name)
         types &= scale.at_least(count) if scale else catalogue.accelerated
-    return bool(types & catalogue.accelerated) if demand else bool(types)
+    return types
 
 
 def given_labels(pools: Known, ctx: AnyContext) -> frozenset[str]:

@@ -37,13 +37,12 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._distributed import KINDS, selected_types, spread, workers
 from gpugate.policies.pods._node_groups import is_bound
-from gpugate.policies.pods._placement import POOL_NEED, pools_for
+from gpugate.policies.pods._placement import POOL_NEED, all_types, pools_for
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
-from gpugate.policies.sdk.node_pools import AUTO_MODE, AWS, INSTANCE_TYPES, provider
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.queues import QUEUE_NEEDS
-from gpugate.policies.sdk.scheduling import matching
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,10 +132,6 @@ def _types(each: Workers) -> int:
     selected = selected_types(ctx)
     if selected is None:
         return 0
-    pools = () if is_bound(pod, ctx) else tuple(pools_for(pod, each.demand, ctx))
-    if any(provider(pool, ctx) not in {AWS, AUTO_MODE} for pool, _ in pools):
-        return 0
-    types = 0
-    for _, both in pools:
-        types |= matching(both, ctx.table(INSTANCE_TYPES))
-    return types or selected
+    matches = () if is_bound(pod, ctx) else tuple(pools_for(pod, each.demand, ctx))
+    types = all_types(matches)
+    return 0 if types is None else types or selected

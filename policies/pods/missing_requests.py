@@ -38,12 +38,12 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._amounts import OWN_AMOUNTS, asked
-from gpugate.policies.pods._placement import POOL_NEED, is_of_daemon_set, pools_for
+from gpugate.policies.pods._placement import POOL_NEED, all_types, gpu_pools, is_of_daemon_set
 from gpugate.policies.sdk import quantity
 from gpugate.policies.sdk.commands import runs_benchmark
 from gpugate.policies.sdk.facts import Known, Need, derived
 from gpugate.policies.sdk.findings import Stance, Violation
-from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, NAMES_ACCELERATOR, gpu_demand
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, NAMES_ACCELERATOR
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.objects import LIMIT_RANGE, POD
 from gpugate.policies.sdk.policy import validates
@@ -141,11 +141,13 @@ def _share(resource: str, names: tuple[str, ...], ctx: AnyContext) -> str:
     return f": up to {shares} for each GPU fit on every instance type that the Pod can get"
 
 
-def _types(pod: Field, ctx: AnyContext) -> int:
+def _types(_pod: Field, ctx: AnyContext) -> int:
     """Return the types of the known NodePools that can launch a node for a Pod, otherwise those that it selects."""
-    pools = tuple(both for _, both in pools_for(pod, ctx.derived(gpu_demand), ctx))
+    matches = ctx.derived(gpu_pools)
+    if matches:
+        return all_types(matches) or 0
     types = 0
-    for required in pools or ctx.derived(alternatives):
+    for required in ctx.derived(alternatives):
         types |= matching(required, ctx.table(INSTANCE_TYPES))
     return types
 

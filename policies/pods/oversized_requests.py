@@ -40,12 +40,12 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._amounts import OWN_AMOUNTS
 from gpugate.policies.pods._node_groups import is_bound
-from gpugate.policies.pods._placement import POOL_NEED, is_of_daemon_set, pools_for
+from gpugate.policies.pods._placement import POOL_NEED, all_types, gpu_pools, is_of_daemon_set
 from gpugate.policies.sdk import quantity
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, NAMES_ACCELERATOR, gpu_demand
-from gpugate.policies.sdk.node_pools import AUTO_MODE, AWS, INSTANCE_TYPES, provider
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.objects import NODE_POOL, POD
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.queues import QUEUE_NEEDS
@@ -90,7 +90,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     requests = {name: _requested(name, pod) for name in _LEAST}
     pools = ctx.facts.list(NODE_POOL)
     is_complete = isinstance(pools, Known) and pools.complete
-    types = _possible(pod, ctx, is_complete=is_complete) & catalogue.allocatable[resource].at_least(gpus)
+    types = _possible(ctx, is_complete=is_complete) & catalogue.allocatable[resource].at_least(gpus)
     for name, amount in requests.items():
         types &= catalogue.allocatable[name].at_least(amount)
     if not types or _usable(types, resource, gpus, requests, catalogue):
@@ -135,19 +135,18 @@ def _usable(types: int, resource: str, gpus: int, requests: dict[str, int], cata
     return found
 
 
-def _possible(pod: Field, ctx: AnyContext, *, is_complete: bool) -> int:
+def _possible(ctx: AnyContext, *, is_complete: bool) -> int:
     """Return the types of the known NodePools that can launch a node for a Pod, otherwise those that it selects.
 
     Where not all NodePools are known, a Pod can get all types that it selects. Where a pool has no known types, none are known.
     """
-    catalogue, selects = ctx.table(INSTANCE_TYPES), _selects_types(ctx)
-    pools = () if selects and not is_complete else tuple(pools_for(pod, ctx.derived(gpu_demand), ctx))
-    if any(provider(pool, ctx) not in {AWS, AUTO_MODE} for pool, _ in pools):
-        return 0
+    selects = _selects_types(ctx)
+    matches = () if selects and not is_complete else ctx.derived(gpu_pools)
+    if matches:
+        return all_types(matches) or 0
     types = 0
-    selected = ctx.derived(alternatives) if selects else ()
-    for required in tuple(both for _, both in pools) or selected:
-        types |= matching(required, catalogue)
+    for required in ctx.derived(alternatives) if selects else ():
+        types |= matching(required, ctx.table(INSTANCE_TYPES))
     return types
 
 

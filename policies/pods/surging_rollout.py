@@ -140,7 +140,8 @@ def _limits(demand: GpuDemand, ctx: AnyContext) -> dict[str, dict[str, Amount]] 
         return Skip(pools.reason)
     if not pools.complete:
         return Skip("not all NodePools are known")
-    return {pool["metadata", "name"].text: limits(pool) for pool, _ in pools_for(ctx.subject, demand, ctx)}
+    matches = pools_for(ctx.subject, demand, ctx)
+    return {pool["metadata", "name"].text: limits(pool) for match in matches for pool in match.pools}
 
 
 def _of_quotas(resource: str, ctx: AnyContext) -> Iterator[_Ceiling]:

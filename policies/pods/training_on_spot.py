@@ -48,7 +48,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._node_groups import is_bound
-from gpugate.policies.pods._placement import POOL_NEED, pools_for
+from gpugate.policies.pods._placement import POOL_NEED, gpu_pools
 from gpugate.policies.pods._training import otherwise, says_checkpointed, told_by, trains
 from gpugate.policies.sdk.facts import Known, derived, each
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
@@ -115,7 +115,7 @@ def _found(placement: Placement) -> Violation | Skip | None:
     # Who writes the flavor chooses the nodes by its labels.
     chosen = bool(placement.added) or _chooses(ctx)
     on_spot = may_have(CAPACITY_TYPE, "spot", ctx)
-    message = _spot_message(pod, ctx) if on_spot else _company_message(pod, ctx, chosen=chosen)
+    message = _spot_message(pod, ctx) if on_spot else _company_message(ctx, chosen=chosen)
     if not message:
         return None if chosen or _complete(ctx) else Skip("not all NodePools are known")
     why = _INTERRUPTED if on_spot else _CONSOLIDATED
@@ -124,19 +124,18 @@ def _found(placement: Placement) -> Violation | Skip | None:
 
 def _spot_message(pod: Field, ctx: AnyContext) -> str:
     """Say which known pool may put the Pod on Spot; empty where none does."""
-    for pool, both in pools_for(pod, ctx.derived(gpu_demand), ctx):
-        if "spot" in capacity_types(both):
-            name = pool["metadata", "name"].text
+    for match in ctx.derived(gpu_pools):
+        if "spot" in capacity_types(match.requirements):
+            name = match.pools[0]["metadata", "name"].text
             return f"NodePool {name} may put this training Pod on Spot: {_loss(pod)}"
     return ""
 
 
-def _company_message(pod: Field, ctx: AnyContext, *, chosen: bool) -> str:
+def _company_message(ctx: AnyContext, *, chosen: bool) -> str:
     """Say which known pool for inference may run the Pod; empty where none does, or the Pod selects its nodes."""
     if chosen:
         return ""
-    demand = ctx.derived(gpu_demand)
-    for pool, _ in pools_for(pod, demand, ctx):
+    for pool in (pool for match in ctx.derived(gpu_pools) for pool in match.pools):
         if pool_class(pool, ctx) == "inference":
             name = pool["metadata", "name"].text
             return f"NodePool {name} is for inference, but may run this training Pod and be consolidated"

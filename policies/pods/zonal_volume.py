@@ -253,9 +253,10 @@ def _reaches(ctx: AnyContext) -> Iterator[_Reach]:
         return
     demand = ctx.derived(gpu_demand)
     pools = [
-        (pool["metadata", "name"].text, _zones_of_pool(pool, both.get(_ZONE), ctx))
+        (pool["metadata", "name"].text, _zones_of_pool(pool, match.requirements.get(_ZONE), ctx))
         for placement in admitted.placements
-        for pool, both in pools_for(placement.pod, demand, placement.ctx)
+        for match in pools_for(placement.pod, demand, placement.ctx)
+        for pool in match.pools
     ]
     launched = _together(zones for _, zones in pools)
     if launched:

@@ -32,6 +32,7 @@ spec:
       taints: [{key: nvidia.com/gpu, value: "true", effect: NoSchedule}]
 """
 KWOK = POOL.replace("karpenter.k8s.aws, kind: EC2NodeClass", "karpenter.kwok.sh, kind: KWOKNodeClass")
+UNTAINTED = POOL.partition("      taints:")[0]
 SOFT = POOL.replace("effect: NoSchedule", "effect: PreferNoSchedule")
 
 
@@ -62,5 +63,31 @@ def test_a_pool_takes_a_pod(context: Callable[..., Context[Any]], spec: str, poo
     }
     ctx = context({"metadata": {}, "spec": usual | yaml.safe_load(spec)}, facts=pool)
     ctx = replace(ctx, tables={INSTANCE_TYPES.name: TABLE})
-    found = [taker["metadata", "name"].text for taker, _ in pools_for(ctx.subject, ctx.derived(gpu_demand), ctx)]
-    assert found == (["a100"] if expected else [])
+    matches = pools_for(ctx.subject, ctx.derived(gpu_demand), ctx)
+    names = [taker["metadata", "name"].text for match in matches for taker in match.pools]
+    assert names == (["a100"] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("{}", ["first", "second"]),
+        ("nodeSelector: {karpenter.sh/nodepool: second}", ["second"]),
+        ("nodeSelector: {karpenter.sh/nodepool: third}", []),
+    ],
+)
+def test_pools_that_differ_in_their_names_alone_are_all_named(
+    context: Callable[..., Context[Any]], spec: str, expected: list[str]
+) -> None:
+    pools = "---".join(UNTAINTED.replace("name: a100", f"name: {name}", 1) for name in ("first", "second"))
+    ctx = context(
+        {
+            "metadata": {},
+            "spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "8"}}}]} | yaml.safe_load(spec),
+        },
+        facts=pools,
+    )
+    ctx = replace(ctx, tables={INSTANCE_TYPES.name: TABLE})
+    matches = list(pools_for(ctx.subject, ctx.derived(gpu_demand), ctx))
+    assert [pool["metadata", "name"].text for match in matches for pool in match.pools] == expected
+    assert len(matches) == bool(expected)
