@@ -45,43 +45,25 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from gpugate.policies.pods._node_groups import is_bound
 from gpugate.policies.pods._placement import POOL_NEED, has_accelerators, pools_for
-from gpugate.policies.sdk.facts import Known, Need, derived, each, named
+from gpugate.policies.sdk.facts import Known, Need, derived, named
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, NODE_POOL_LABEL
-from gpugate.policies.sdk.objects import (
-    EC2_NODE_CLASS,
-    NODE,
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
-    POD,
-    STATEFUL_SET,
-    STORAGE_CLASS,
-)
+from gpugate.policies.sdk.objects import EC2_NODE_CLASS, NODE, POD, STATEFUL_SET
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.queues import QUEUE_NEEDS, admission
-from gpugate.policies.sdk.scheduling import alternatives
+from gpugate.policies.sdk.scheduling import ZONES, alternatives
+from gpugate.policies.sdk.volumes import VOLUME_NEEDS, claimed_volume, created_volume, zones_of
 from gpugate.policies.sdk.workload_class import ceiling_of_templates, owner_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from gpugate.policies.sdk.field import Field
-    from gpugate.policies.sdk.objects import Kind
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.scheduling import Requirement
 
-_ZONE: Final = "topology.kubernetes.io/zone"
-# Names of a node's zone that drivers of volumes write.
-_ZONE_KEYS: Final = frozenset(
-    {
-        _ZONE,
-        "failure-domain.beta.kubernetes.io/zone",
-        "topology.disk.csi.azure.com/zone",
-        "topology.ebs.csi.aws.com/zone",
-        "topology.gke.io/zone",
-    }
-)
+_ZONE: Final = ZONES[0]
 # Replicas of a StatefulSet whose claims are looked up.
 _MOST_REPLICAS: Final = 32
 _MOST_SHOWN: Final = 3
@@ -119,9 +101,7 @@ class _Reach(NamedTuple):
         POOL_NEED,
         Need(EC2_NODE_CLASS, ("status.subnets",)),
         Need(NODE, ("metadata.labels", "status.capacity")),
-        Need(PERSISTENT_VOLUME, ("spec.nodeAffinity",)),
-        Need(PERSISTENT_VOLUME_CLAIM, ("spec.storageClassName", "spec.volumeName")),
-        Need(STORAGE_CLASS, ("allowedTopologies",)),
+        *VOLUME_NEEDS,
     ),
     tables=(INSTANCE_TYPES,),
     concerns=MAY_DEMAND,
@@ -196,51 +176,17 @@ def _volumes(pod: Field, ctx: AnyContext) -> Iterator[_Volume]:
 
 def _of_claim(field: Field, name: str, storage_class: str, ctx: AnyContext) -> Iterator[_Volume]:
     """Yield the volume of a claim; `storage_class` is that of a claim which does not exist yet."""
-    claim = named(ctx.facts.list(PERSISTENT_VOLUME_CLAIM, ctx.request.namespace), name)
-    volume = claim["spec", "volumeName"].text if claim else ""
-    if volume:
-        zones = _known_zones(PERSISTENT_VOLUME, _zones_of_volume, volume, ctx)
-        if zones:
-            yield _Volume(field, f"claim {name} is bound to a volume", zones)
-    else:
-        wanted = claim["spec", "storageClassName"].text if claim else storage_class
-        yield from _of_class(field, wanted, ctx)
+    claimed = claimed_volume(name, ctx, storage_class)
+    if claimed.storage_class:
+        yield from _of_class(field, claimed.storage_class, ctx)
+    elif zones := zones_of(claimed.terms):
+        yield _Volume(field, f"claim {name} is bound to a volume", zones)
 
 
 def _of_class(field: Field, name: str, ctx: AnyContext) -> Iterator[_Volume]:
-    zones = _known_zones(STORAGE_CLASS, _zones_of_class, name, ctx)
+    zones = zones_of(created_volume(name, ctx).terms)
     if zones:
         yield _Volume(field, f"StorageClass {name} creates the volume", zones)
-
-
-def _known_zones(kind: Kind, zones_of: Callable[[Field, AnyContext], _Zones], name: str, ctx: AnyContext) -> _Zones:
-    """Return the zones of an object of this name; none where it is unknown, or may be in any zone."""
-    fact = ctx.facts.list(kind)
-    around = derived(fact, _by_name, ctx).get(name) if isinstance(fact, Known) and name else None
-    return around.derived(zones_of) if around else frozenset()
-
-
-def _by_name(known: Known, ctx: AnyContext) -> dict[str, AnyContext]:
-    return {around.subject["metadata", "name"].text: around for around in each(known, ctx)}
-
-
-def _zones_of_volume(volume: Field, _: AnyContext) -> _Zones:
-    terms = [term["matchExpressions"] for term in volume["spec", "nodeAffinity", "required", "nodeSelectorTerms"]]
-    return _of_terms([[(r["key"], r["values"]) for r in term if r["operator"].text == "In"] for term in terms])
-
-
-def _zones_of_class(storage_class: Field, _: AnyContext) -> _Zones:
-    terms = [term["matchLabelExpressions"] for term in storage_class["allowedTopologies"]]
-    return _of_terms([[(r["key"], r["values"]) for r in term] for term in terms])
-
-
-def _of_terms(terms: list[list[tuple[Field, Field]]]) -> _Zones:
-    """Return the zones that one of several terms allows; none where a term allows every zone."""
-    found = [
-        frozenset(zone for key, values in term if key.text in _ZONE_KEYS for zone in values.texts) for term in terms
-    ]
-    # The driver of Azure writes the empty zone for disks that every node can mount.
-    return frozenset().union(*found) if all(zones and "" not in zones for zones in found) else frozenset()
 
 
 def _reaches(ctx: AnyContext) -> Iterator[_Reach]:

@@ -18,7 +18,6 @@ from gpugate.policies.sdk.pod_requests import COUNTED
 from gpugate.policies.sdk.provisioning import (
     ANY_VALUE,
     CPU_LABEL,
-    HOSTNAME_LABEL,
     MEMORY_LABEL,
     NODE_VALUES,
     PROVIDER_DOMAINS,
@@ -33,7 +32,7 @@ from gpugate.policies.sdk.provisioning import (
     types_beyond,
     types_with,
 )
-from gpugate.policies.sdk.scheduling import tolerated
+from gpugate.policies.sdk.scheduling import HOSTNAME_LABEL, tolerated
 from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:

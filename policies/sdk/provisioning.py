@@ -38,7 +38,15 @@ from gpugate.policies.sdk.node_pools import (
 from gpugate.policies.sdk.objects import DAEMON_SET, EC2_NODE_CLASS, NODE_OVERLAY, NODE_POOL
 from gpugate.policies.sdk.platform import Taint, at_least
 from gpugate.policies.sdk.pod_requests import has_claims, in_whole_units, read_amounts, requested
-from gpugate.policies.sdk.scheduling import HARD_EFFECTS, Requirement, alternatives, is_only, meeting, tolerated
+from gpugate.policies.sdk.scheduling import (
+    HARD_EFFECTS,
+    HOSTNAME_LABEL,
+    Requirement,
+    alternatives,
+    is_only,
+    meeting,
+    tolerated,
+)
 from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
@@ -72,7 +80,6 @@ PROVISIONING_NEEDS: Final = (
     ),
 )
 
-HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 _OS: Final = "kubernetes.io/os"
 MEMORY_LABEL, CPU_LABEL = "karpenter.k8s.aws/instance-memory", "karpenter.k8s.aws/instance-cpu"
 # Labels that Pods may require of nodes of a pool that says nothing of them, beside those of the catalogue of types.

@@ -94,6 +94,7 @@ class Requirement(Struct, frozen=True):
 Requirements: TypeAlias = "Mapping[str, Requirement]"
 
 
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 # The labels of a node's zone: its name in the account, and its id.
 ZONES: Final = ("topology.kubernetes.io/zone", "topology.k8s.aws/zone-id")
 
