@@ -32,13 +32,15 @@ type Type struct {
 	Overhead corev1.ResourceList `json:"overhead"`
 }
 
-// Wanted is a Pod, with the pools that may launch a node for it and the Pods of DaemonSets.
+// Wanted is a Pod, with the pools that may launch a node for it and the Pods of DaemonSets. Karpenter compares the types in
+// their order, but this one after the others.
 type Wanted struct {
 	Pod         corev1.Pod                         `json:"pod"`
 	Pools       []*karpenter.NodePool              `json:"pools"`
 	Daemons     []corev1.Pod                       `json:"daemons"`
 	IgnoresDRA  bool                               `json:"ignoresDRA"`
 	VolumesNeed [][]corev1.NodeSelectorRequirement `json:"volumesNeed"`
+	Last        string                             `json:"last"`
 }
 
 const group = "karpenter.k8s.aws/"
@@ -128,7 +130,9 @@ func (t *Types) launches(ctx context.Context, pool *karpenter.NodePool, wanted W
 	var nothing empty
 	ticking := clock.RealClock{}
 	cluster := state.NewCluster(ticking, nothing, nil)
-	pools, offered := []*karpenter.NodePool{pool}, map[string][]*cloudprovider.InstanceType{pool.Name: *t}
+	others, last := lo.FilterReject(*t, func(each *cloudprovider.InstanceType, _ int) bool { return each.Name != wanted.Last })
+	pools := []*karpenter.NodePool{pool}
+	offered := map[string][]*cloudprovider.InstanceType{pool.Name: append(others, last...)}
 	topology, err := provisioning.NewTopology(ctx, nothing, cluster, nil, pools, offered, []*corev1.Pod{pod})
 	if err != nil {
 		return false, fmt.Errorf("topology: %w", err)

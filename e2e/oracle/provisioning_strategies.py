@@ -1,7 +1,8 @@
 """Pods, DaemonSets and NodePools of which some can launch a node for the Pod: random, but near each other.
 
-Zones, reserved capacity and Windows are left out, because the types of the catalogue have no offerings, and so are limits of
-memory, of which the catalogue has less than the capacity that Karpenter compares.
+Zones, reserved capacity and Windows are left out, because the types of the catalogue have no offerings. So are preferences that
+contradict what the Pod requires of a label that not every node has: of both together Karpenter makes that the label must not exist,
+and launches a node that the scheduler does not accept.
 """
 
 from __future__ import annotations
@@ -67,6 +68,11 @@ _LABELS: dict[str, tuple[str, ...]] = {
 }
 _OF_PODS = {"karpenter.sh/nodepool", "kubernetes.io/hostname", "kubernetes.io/os", "karpenter.sh/capacity-type"}
 _OF_POOLS = tuple(key for key in _LABELS if key not in _OF_PODS)
+_OF_EVERY_TYPE = {
+    INSTANCE_TYPE,
+    "kubernetes.io/arch",
+    *(f"{_GROUP}instance-{name}" for name in ("family", "category", "size", "hypervisor")),
+}
 _OPERATORS = ("In", "In", "In", "In", "NotIn", "Exists", "DoesNotExist")
 _BOUNDS = ("Gt", "Lt")
 _TAINTS = ("nvidia.com/gpu", "example.com/spot")
@@ -106,14 +112,24 @@ _tolerations = st.lists(
 
 
 @st.composite
-def _placed(draw: DrawFn, most_terms: int) -> Json:
-    """Draw what a Pod says of its node, with a number of terms at most."""
+def _placed(draw: DrawFn) -> Json:
+    """Draw what a Pod says of its node, with one of two terms at most."""
     keys = st.sampled_from(tuple(_LABELS)).flatmap(lambda key: st.tuples(st.just(key), st.sampled_from(_LABELS[key])))
     spec: Json = {"tolerations": draw(_tolerations), "nodeSelector": dict(draw(st.lists(keys, max_size=2)))}
-    terms = draw(st.lists(st.lists(_entry(tuple(_LABELS)), min_size=1, max_size=2), max_size=most_terms))
+    terms = draw(st.lists(st.lists(_entry(tuple(_LABELS)), min_size=1, max_size=2), max_size=2))
+    required_keys = {*spec["nodeSelector"], *(entry["key"] for term in terms for entry in term)}
+    preferable = tuple(key for key in _LABELS if key in _OF_EVERY_TYPE or key not in required_keys)
+    preferred = draw(st.lists(st.tuples(st.integers(1, 100), _entry(preferable)), max_size=2))
+    affinity: Json = {}
     if terms:
         required = {"nodeSelectorTerms": [{"matchExpressions": term} for term in terms]}
-        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = required
+    if preferred:
+        affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
+            {"weight": weight, "preference": {"matchExpressions": [entry]}} for weight, entry in preferred
+        ]
+    if affinity:
+        spec["affinity"] = {"nodeAffinity": affinity}
     return spec
 
 
@@ -127,7 +143,7 @@ def wanted_pods(draw: DrawFn) -> Json:
     container = st.fixed_dictionaries(
         {"name": st.just("a"), "resources": st.fixed_dictionaries({"requests": _requests(*_AMOUNTS)})}
     )
-    spec = draw(_placed(2))
+    spec = draw(_placed())
     spec["containers"] = draw(st.lists(container, min_size=1, max_size=2))
     spec["initContainers"] = draw(st.lists(container, max_size=1))
     if draw(st.sampled_from((False,) * 19 + (True,))):
@@ -137,24 +153,21 @@ def wanted_pods(draw: DrawFn) -> Json:
 
 @st.composite
 def daemons(draw: DrawFn, number: int) -> Json:
-    """Draw the template of a DaemonSet.
-
-    It has one term: of several, Karpenter forgets those that the first types do not meet, and gpugate counts the last.
-    """
-    spec = draw(_placed(1))
+    """Draw the template of a DaemonSet."""
+    spec = draw(_placed())
     requests = draw(st.fixed_dictionaries({"cpu": st.sampled_from(("100m", "2"))}) | _requests("cpu", "memory"))
     spec["containers"] = [{"name": "a", "resources": {"requests": requests}}]
     return {"metadata": {"name": f"daemon-{number}", "namespace": "kube-system"}, "spec": spec}
 
 
 @st.composite
-def pools(draw: DrawFn, number: int, effects: tuple[str, ...]) -> Json:
-    """Draw a NodePool with taints of some effects."""
+def pools(draw: DrawFn, number: int) -> Json:
+    """Draw a NodePool."""
     taints = st.builds(
         lambda key, value, effect: {"key": key, "value": value, "effect": effect},
         st.sampled_from(_TAINTS),
         st.sampled_from(("true", "")),
-        st.sampled_from(effects),
+        st.sampled_from(_EFFECTS),
     )
     entries = draw(st.lists(_entry(_OF_POOLS), max_size=3))
     if draw(st.booleans()):
@@ -169,6 +182,7 @@ def pools(draw: DrawFn, number: int, effects: tuple[str, ...]) -> Json:
     }
     amounts = {
         "cpu": st.sampled_from(("0", "4", "100")),
+        "memory": st.sampled_from(("0", "15155Mi", "15154Mi", "7518Mi", "7517Mi", "100Gi", "1Ti")),
         "nvidia.com/gpu": st.sampled_from(("0", "1", "4", "100")),
         "nodes": st.sampled_from(("0", "2")),
     }
@@ -184,11 +198,9 @@ def clusters(draw: DrawFn) -> Json:
     """Draw a Pod with the pools and DaemonSets of its cluster, and the terms of its volumes: one of them has to hold."""
     volume = st.lists(_entry(("kubernetes.io/arch", "example.com/team")), min_size=1, max_size=2)
     pod = draw(wanted_pods())
-    # Karpenter tries all terms but the last only while it still respects taints with the effect PreferNoSchedule.
-    effects = _EFFECTS[:2] if "affinity" in pod["spec"] else _EFFECTS
     return {
         "pod": pod,
-        "pools": [draw(pools(number, effects)) for number in range(draw(st.integers(1, 2)))],
+        "pools": [draw(pools(number)) for number in range(draw(st.integers(1, 2)))],
         "daemons": [draw(daemons(number)) for number in range(draw(st.integers(0, 2)))],
         "ignoresDRA": True,
         "volumesNeed": draw(st.just([]) | st.lists(volume, max_size=2)),
@@ -198,7 +210,8 @@ def clusters(draw: DrawFn) -> Json:
 def instance_types() -> list[Json]:
     """Return the types of the catalogue as Karpenter has them, with what its node class reserves by default.
 
-    Memory is that of the type, less 255 MiB for the kubelet: more than Pods can have of it.
+    Of memory, the capacity is the least that Karpenter takes it for, and Pods can have all of the type but 255 MiB for the
+    kubelet, which is more: a node of the type may show it.
     """
     found: dict[int, Json] = {
         at: {"labels": {INSTANCE_TYPE: CATALOGUE.names[at]}, "capacity": {"pods": "110"}, "overhead": {}}
@@ -218,6 +231,8 @@ def instance_types() -> list[Json]:
                 elif resource != "memory":
                     found[position]["capacity"][resource] = str(amount)
     for each in found.values():
-        each["capacity"]["memory"] = f"{each['labels'][f'{_GROUP}instance-memory']}Mi"
-        each["overhead"]["memory"] = "255Mi"
+        size, is_arm = int(each["labels"][f"{_GROUP}instance-memory"]), each["labels"]["kubernetes.io/arch"] == "arm64"
+        capacity = (size - 64 * is_arm) * 37 // 40
+        each["capacity"]["memory"] = f"{capacity}Mi"
+        each["overhead"]["memory"] = f"{capacity - size + 255}Mi"
     return [*found.values()]

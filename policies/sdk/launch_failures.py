@@ -23,6 +23,7 @@ from gpugate.policies.sdk.provisioning import (
     PROVIDER_DOMAINS,
     TypeGroup,
     can_launch,
+    contradiction,
     first_conflict,
     fitting_types,
     launch_pools,
@@ -37,6 +38,7 @@ from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from gpugate.policies.data.instance_types import InstanceTypes
+    from gpugate.policies.sdk.platform import Taint
     from gpugate.policies.sdk.pod_requests import Demand
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.provisioning import LaunchPool, Offer
@@ -133,16 +135,35 @@ def _failure(pool: LaunchPool, wanted: Demand) -> Failure:
         return Failure("limits", text, pool.closed, f"raise its limit of {pool.closed}")
     for taint, effect in pool.taints:
         if not tolerated(wanted.pod, taint, effect):
-            shown = f"{taint.key}{f'={taint.value}' if taint.value else ''}:{effect}"
+            shown = _shown_taint(taint, effect)
             return Failure(
                 "taints", f"taint {shown} is not tolerated", taint.key, f"tolerate the taint {shown}", of_pod=True
             )
-    found: Failure | None = None
-    for required in wanted.alternatives:
-        failure = _failure_of(pool, named_by_pool(required, pool), wanted)
-        if found is None or failure.rank > found.rank:
-            found = failure
-    return found or Failure("labels", "no term of its node affinity can be met")
+    hindered = _hindered(pool, wanted)
+    if hindered:
+        return hindered
+    failures = [_failure_of(pool, named_by_pool(required, pool), wanted) for required in wanted.alternatives]
+    return max(failures, key=lambda failure: failure.rank)
+
+
+def _hindered(pool: LaunchPool, wanted: Demand) -> Failure | None:
+    """Return why Karpenter does not compare a term of the node affinity that the pool meets; None if there is no such term."""
+    *earlier, _ = wanted.alternatives
+    if not any(can_launch(pool, replace(wanted, alternatives=(required,))) for required in earlier):
+        return None
+    only = "Karpenter compares only the last required term of its node affinity with this pool"
+    for taint, effect in pool.soft_taints:
+        if not wanted.tolerates((taint, effect)):
+            text = f"taint {_shown_taint(taint, effect)} is not tolerated, and {only}"
+            change = f"tolerate the taint {_shown_taint(taint, effect)}"
+            return Failure("taints", text, taint.key, change, of_pod=True)
+    text = f"its preferred node affinity is not met, and {only}"
+    return Failure("labels", text, change="write the required term that this pool meets last", of_pod=True)
+
+
+def _shown_taint(taint: Taint, effect: str) -> str:
+    """Write a taint as kubectl does."""
+    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{effect}"
 
 
 def _failure_of(pool: LaunchPool, required: Requirements, wanted: Demand) -> Failure:
@@ -151,10 +172,18 @@ def _failure_of(pool: LaunchPool, required: Requirements, wanted: Demand) -> Fai
         return _label_failure(pool, key, required[key])
     offer = pool.offer
     if wanted.volumes:
-        merged = [scheduling.combine((*required.items(), *named_by_pool(v, pool).items())) for v in wanted.volumes]
-        possible = [each for each in merged if not first_conflict(pool, each)]
+        named = [named_by_pool(volumes, pool) for volumes in wanted.volumes]
+        agreeing = [volumes for volumes in named if not contradiction(required, volumes)]
+        if not agreeing:
+            key = contradiction(required, named[0])
+            zones, own = _shown_values(named[0][key]), _shown_values(required[key])
+            return Failure(
+                "volumes", f"its volumes require {key} {zones}, and the Pod requires {own}", key, of_pod=True
+            )
+        merged = [scheduling.combine((*required.items(), *volumes.items())) for volumes in agreeing]
+        possible = [both for both in merged if not first_conflict(pool, both)]
         if not possible:
-            return _volume_failure(pool, merged[0], wanted)
+            return _volume_failure(pool, merged[0], agreeing[0])
         required = possible[0]
     return (
         _offer_failure(pool, offer, required, wanted) if offer else Failure("types", "its instance types are not known")
@@ -180,9 +209,9 @@ def _regrouped(offer: Offer) -> Offer:
     return replace(offer, within=offer.types.known, groups=(TypeGroup(offer.types.known, {}),))
 
 
-def _volume_failure(pool: LaunchPool, required: Requirements, wanted: Demand) -> Failure:
+def _volume_failure(pool: LaunchPool, required: Requirements, volumes: Requirements) -> Failure:
     key = first_conflict(pool, required)
-    zones = _shown_values(wanted.volumes[0].get(key, ANY_VALUE))
+    zones = _shown_values(volumes.get(key, ANY_VALUE))
     text = f"its volumes require {key} {zones}, which the pool does not allow"
     return Failure("volumes", text, key, f"allow {zones} for {key}")
 

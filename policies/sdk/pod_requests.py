@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from gpugate.policies.sdk import quantity
-from gpugate.policies.sdk.scheduling import alternatives, tolerated
+from gpugate.policies.sdk.scheduling import alternatives, heaviest_preference, tolerated
 from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class Demand(Struct, frozen=True):
         whole: the same in whole units: CPU in millicores.
         claims: whether it uses ResourceClaims.
         volumes: what its volumes require of labels: one of these; empty where they require nothing.
+        preferred: what it prefers most of labels; empty where that does not matter, because it requires one thing only.
         tolerations: which taints it is known to tolerate, or not.
     """
 
@@ -46,6 +47,7 @@ class Demand(Struct, frozen=True):
     whole: dict[str, int]
     claims: bool
     volumes: tuple[Requirements, ...] = ()
+    preferred: Requirements = msgspec.field(default_factory=dict)
     tolerations: dict[tuple[Taint, str], bool] = msgspec.field(default_factory=dict)
 
     def tolerates(self, taint: tuple[Taint, str]) -> bool:
@@ -58,8 +60,9 @@ class Demand(Struct, frozen=True):
 
 def demand(pod: Field, ctx: AnyContext) -> Demand:
     """Return what a Pod or Pod template asks of a node."""
-    requests = requested(pod)
-    return Demand(pod, ctx.derived(alternatives), requests, in_whole_units(requests), has_claims(pod))
+    requests, required = requested(pod), ctx.derived(alternatives)
+    preferred = heaviest_preference(pod) if len(required) > 1 else {}
+    return Demand(pod, required, requests, in_whole_units(requests), has_claims(pod), preferred=preferred)
 
 
 def has_claims(pod: Field) -> bool:

@@ -1,13 +1,13 @@
 """Whether a NodePool can launch a node for a Pod, as Karpenter decides it.
 
-Every approximation errs towards a pool that can: topology spread, affinity to Pods, host ports,
+Every approximation errs towards a pool that can, with Karpenter's default options: topology spread, affinity to Pods, host ports,
 `minValues`, offerings in zones, ephemeral storage and the number of Pods on a node are not evaluated.
 
 Sources: Karpenter v1.14.1 `pkg/controllers/provisioning/scheduling/scheduler.go` (addToNewNodeClaim,
 filterByRemainingResources, buildDaemonOverheadGroups), `nodeclaim.go` (CanAdd, filterInstanceTypesByRequirements),
-`nodeclaimtemplate.go`, `volumetopology.go`, `pkg/scheduling/requirements.go` (Compatible), `pkg/utils/resources/resources.go`
+`nodeclaimtemplate.go`, `preferences.go`, `volumetopology.go`, `pkg/scheduling/requirements.go` (Compatible), `pkg/utils/resources/resources.go`
 (Fits), `pkg/apis/v1/labels.go` (WellKnownLabels); its AWS provider v1.14.1 `pkg/apis/v1/labels.go`,
-`pkg/providers/instancetype/types.go` (computeRequirements, kubeReservedResources).
+`pkg/providers/instancetype/types.go` (computeRequirements, kubeReservedResources, memory).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ PROVISIONING_NEEDS: Final = (
 )
 
 _OS: Final = "kubernetes.io/os"
-MEMORY_LABEL, CPU_LABEL = "karpenter.k8s.aws/instance-memory", "karpenter.k8s.aws/instance-cpu"
+MEMORY_LABEL, CPU_LABEL = f"{AWS}/instance-memory", f"{AWS}/instance-cpu"
 # Labels that Pods may require of nodes of a pool that says nothing of them, beside those of the catalogue of types.
 _KNOWN_TO_CORE: Final = frozenset(
     {
@@ -112,12 +112,20 @@ PROVIDER_DOMAINS: Final = (
 )
 # The values that nodes can have, for labels that the catalogue does not contain.
 NODE_VALUES: Final = {CAPACITY_TYPE: frozenset(CAPACITY_TYPES), _OS: frozenset({"linux", "windows"})}
+# Those that nodes have unless their node class says otherwise.
+_USUAL_VALUES: Final = {CAPACITY_TYPE: frozenset({"on-demand", "spot"}), _OS: frozenset({"linux"})}
+_OF_EVERY_PLACE: Final = frozenset({"topology.kubernetes.io/region", *scheduling.ZONES})
 # Resources that a type of EC2 has depending on its node class, or that the catalogue does not contain.
 _NOT_COMPARED: Final = ("ephemeral-storage", "pods", "vpc.amazonaws.com/pod-eni", "habana.ai/gaudi")
 # What every node has some of.
 _OF_EVERY_NODE: Final = frozenset({"cpu", "memory", "nodes"})
 # kubelet's reservation of memory without that for each Pod, in MiB.
 _KUBE_RESERVED: Final = 255
+# Memory that the kernel of Arm instances reserves, in MiB.
+_ARM_RESERVED: Final = 64
+
+
+ANY_VALUE: Final = Requirement(complement=True)
 
 
 class TypeGroup(Struct, frozen=True):
@@ -159,6 +167,7 @@ class LaunchPool(Struct, frozen=True):
         name: its name.
         own: what it requires of each label, with the labels that Karpenter adds.
         taints: those that keep Pods off, with their effects.
+        soft_taints: those with the effect PreferNoSchedule.
         remaining: what its limits leave, by resource.
         static: whether it keeps a fixed number of nodes, and launches none for Pods.
         closed: the resource of which its limits leave none, so that it launches no node; empty where there is none.
@@ -171,6 +180,7 @@ class LaunchPool(Struct, frozen=True):
     name: str
     own: dict[str, Requirement]
     taints: tuple[tuple[Taint, str], ...]
+    soft_taints: tuple[tuple[Taint, str], ...]
     remaining: dict[str, Amount]
     static: bool
     closed: str
@@ -198,26 +208,61 @@ def launch_pools(ctx: AnyContext, *, used: bool = False) -> Sequence[LaunchPool]
 
 
 def _ever(pools: Known, ctx: AnyContext) -> tuple[LaunchPool, ...]:
-    return tuple(sorted((around.derived(_read) for around in each(pools, ctx)), key=lambda pool: pool.name))
+    return tuple(sorted((around.derived(launch_pool) for around in each(pools, ctx)), key=lambda pool: pool.name))
 
 
 def _now(pools: Known, ctx: AnyContext) -> tuple[LaunchPool, ...]:
     return tuple(sorted((_of(around, used=True) for around in each(pools, ctx)), key=lambda pool: pool.name))
 
 
-def _read(_pool: Field, ctx: AnyContext) -> LaunchPool:
+def launch_pool(_pool: Field, ctx: AnyContext) -> LaunchPool:
+    """Return what is derived of one NodePool, with its limits as if no node existed."""
     return _of(ctx, used=False)
 
 
 def _of(ctx: AnyContext, *, used: bool) -> LaunchPool:
-    pool = ctx.subject
+    pool, group = ctx.subject, provider(ctx.subject, ctx)
+    remaining = limits(pool)
+    if used:
+        for resource, amount in read_amounts(pool["status", "resources"]):
+            if resource in remaining:
+                remaining[resource] -= amount
+    template = ctx.derived(_template)
+    static = pool["spec", "replicas"].integer is not None
+    closed = next((r for r, left in sorted(remaining.items()) if left < 0 or (left == 0 and r in _OF_EVERY_NODE)), "")
+    domains = PROVIDER_DOMAINS if group != AWS and template.known is not None else ()
+    return LaunchPool(
+        pool,
+        pool["metadata", "name"].text,
+        template.own,
+        template.taints,
+        template.soft_taints,
+        remaining,
+        static,
+        closed,
+        template.known,
+        domains,
+        _offered(template, remaining, ctx),
+    )
+
+
+class _Template(Struct, frozen=True):
+    """What the nodes of a pool have, as in `LaunchPool`, and the types that its requirements allow."""
+
+    own: dict[str, Requirement]
+    taints: tuple[tuple[Taint, str], ...]
+    soft_taints: tuple[tuple[Taint, str], ...]
+    known: frozenset[str] | None
+    types: MatchingTypes | None
+
+
+def _template(pool: Field, ctx: AnyContext) -> _Template:
     template = node_template(pool, ctx)
     name, group = pool["metadata", "name"].text, provider(pool, ctx)
-    taints = tuple(
+    taints = [
         (Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)
         for taint in template["spec", "taints"]
-        if taint["effect"].text in HARD_EFFECTS
-    )
+    ]
     own = dict(ctx.derived(pool_requirements))
     reference = template["spec", "nodeClassRef"]
     kind = reference["kind"].text or NODE_CLASS_KINDS.get(group, "")
@@ -230,18 +275,13 @@ def _of(ctx: AnyContext, *, used: bool) -> LaunchPool:
     }
     for key, value in added.items():
         scheduling.add_requirement(own, key, is_only(value))
-    remaining = limits(pool)
-    if used:
-        for resource, amount in read_amounts(pool["status", "resources"]):
-            if resource in remaining:
-                remaining[resource] -= amount
-    types = ctx.derived(matching_types)
-    known = _known_labels(group, ctx)
-    offer = _offered(own, taints, remaining, types, known, ctx) if types and types.known else None
-    static = pool["spec", "replicas"].integer is not None
-    closed = next((r for r, left in sorted(remaining.items()) if left < 0 or (left == 0 and r in _OF_EVERY_NODE)), "")
-    domains = PROVIDER_DOMAINS if group != AWS and known is not None else ()
-    return LaunchPool(pool, name, own, taints, remaining, static, closed, known, domains, offer)
+    return _Template(
+        own,
+        tuple(taint for taint in taints if taint[1] in HARD_EFFECTS),
+        tuple(taint for taint in taints if taint[1] == "PreferNoSchedule"),
+        _known_labels(group, ctx),
+        ctx.derived(matching_types),
+    )
 
 
 def _known_labels(group: str, ctx: AnyContext) -> frozenset[str] | None:
@@ -261,16 +301,11 @@ def _is_known(key: str, pool: LaunchPool) -> bool:
     )
 
 
-def _offered(
-    own: dict[str, Requirement],
-    taints: tuple[tuple[Taint, str], ...],
-    remaining: Mapping[str, Amount],
-    types: MatchingTypes,
-    known: frozenset[str] | None,
-    ctx: AnyContext,
-) -> Offer:
-    pool, catalogue = ctx.subject, types.catalogue
-    within = types.known
+def _offered(template: _Template, remaining: Mapping[str, Amount], ctx: AnyContext) -> Offer | None:
+    pool, own, types = ctx.subject, template.own, template.types
+    if types is None or not types.known:
+        return None
+    catalogue, within = types.catalogue, types.known
     for resource, amount in remaining.items():
         within &= ~types_beyond(resource, amount, catalogue)
     class_name = node_template(pool, ctx)["spec", "nodeClassRef", "name"].text
@@ -285,7 +320,7 @@ def _offered(
     return Offer(
         types,
         within,
-        _grouped(within, own, taints, known, catalogue, ctx),
+        _grouped(within, template, catalogue, ctx),
         overlaid,
         full_cpu=reserved is None or bool(reserved["cpu"]),
         reserved=0 if reserved is None or reserved["memory"] else _KUBE_RESERVED,
@@ -297,62 +332,129 @@ def _offered(
 def types_beyond(resource: str, remaining: Amount, catalogue: InstanceTypes) -> int:
     """Return the types that are surely larger than what is left of a limit.
 
-    Karpenter compares their capacity. Of memory the catalogue has only the part that Pods can have, which is less.
+    Karpenter compares their capacity. That of memory is the type's without 7.5 % for the hypervisor (`--vm-memory-overhead-percent`)
+    and 64 MiB of Arm types.
     """
     if remaining < 0 or (remaining == 0 and resource in _OF_EVERY_NODE):
         return catalogue.everything
     if resource == "cpu":
         return catalogue.scales[CPU_LABEL].at_least(math.floor(remaining) + 1)
+    if resource == "memory":
+        mebibytes, sizes = math.floor(remaining * Fraction(1, 2**20)) + 1, catalogue.scales[MEMORY_LABEL]
+        mebibytes, arm = _size_with_capacity(mebibytes), catalogue.of("kubernetes.io/arch", "arm64")
+        return sizes.at_least(mebibytes) & ~arm | sizes.at_least(mebibytes + _ARM_RESERVED) & arm
     scale = catalogue.allocatable.get(resource)
-    unit = Fraction(1, 2**20) if resource == "memory" else 1
-    return scale.at_least(math.floor(remaining * unit) + 1) if scale else 0
+    return scale.at_least(math.floor(remaining) + 1) if scale else 0
 
 
-def _grouped(
-    within: int,
-    own: dict[str, Requirement],
-    taints: tuple[tuple[Taint, str], ...],
-    known: frozenset[str] | None,
-    catalogue: InstanceTypes,
-    ctx: AnyContext,
-) -> tuple[TypeGroup, ...]:
+def _size_with_capacity(mebibytes: int) -> int:
+    """Return the least memory of a type whose capacity is this or more, both in MiB: 7.5 % of it, rounded up, are not capacity."""
+    return -(-mebibytes * 40 // 37)
+
+
+def _grouped(within: int, template: _Template, catalogue: InstanceTypes, ctx: AnyContext) -> tuple[TypeGroup, ...]:
     """Divide types by the known DaemonSets that certainly run on their nodes."""
     fact = ctx.facts.list(DAEMON_SET)
+    pools = ctx.facts.list(NODE_POOL)
+    everywhere = derived(pools, _meeting_all, ctx) if isinstance(pools, Known) else frozenset()
+    on_types: dict[int, dict[str, int]] = {}
+    for position, daemon in enumerate(derived(fact, _daemons, ctx) if isinstance(fact, Known) else ()):
+        if all(tolerated(daemon.pod, taint, effect) for taint, effect in template.taints):
+            # The other terms of the affinity do not count, as `_meeting_all` says.
+            last = daemon.required[-1]
+            types = within if position in everywhere else _met_types(within, last, template, catalogue)
+            on_types[types] = _total(on_types.get(types, {}), daemon.amounts)
     groups: list[tuple[int, dict[str, int]]] = [(within, {})]
-    for daemon, required, amounts in derived(fact, _daemons, ctx) if isinstance(fact, Known) else ():
-        if not all(tolerated(daemon, taint, effect) for taint, effect in taints):
-            continue
-        # Karpenter removes the other terms of the affinity while it compares the first types.
-        last = required[-1]
-        conflicts = any(_conflicts(key, r, own, known) for key, r in last.items())
-        types = 0 if conflicts else narrowed_types(within, last, {}, catalogue)
-        divided = []
-        for of, total in groups:
-            if of & types:
-                more = total | {name: total.get(name, 0) + amount for name, amount in amounts.items()}
-                divided.append((of & types, more))
-            if of & ~types:
-                divided.append((of & ~types, total))
-        groups = divided
-    return tuple(TypeGroup(of, total) for of, total in groups)
+    for types, amounts in on_types.items():
+        divided = ((part & types, _total(total, amounts)) for part, total in groups)
+        others = ((part & ~types, total) for part, total in groups)
+        groups = [group for group in (*divided, *others) if group[0]]
+    return tuple(TypeGroup(part, total) for part, total in groups)
 
 
-def _daemons(known: Known, ctx: AnyContext) -> tuple[tuple[Field, tuple[Requirements, ...], dict[str, int]], ...]:
-    """Return the Pod templates of DaemonSets that request something, with what they require and request.
+def _meeting_all(pools: Known, ctx: AnyContext) -> frozenset[int]:
+    """Return the positions of the DaemonSets with a term that all types of the pools meet.
+
+    Karpenter compares a DaemonSet of several terms with one type after the other, and removes a term for good when a type does
+    not meet it. The order of the types is that of EC2's answer. So a type has the DaemonSet for certain if it meets the last term,
+    or if there is a term that no type of any pool removes.
+    """
+    fact = ctx.facts.list(DAEMON_SET)
+    daemons = derived(fact, _daemons, ctx) if isinstance(fact, Known) else ()
+    several = [(position, daemon) for position, daemon in enumerate(daemons) if len(daemon.required) > 1]
+    if not several:
+        return frozenset()
+    templates = [around.derived(_template) for around in each(pools, ctx)]
+    return frozenset(
+        position
+        for position, daemon in several
+        if any(all(_is_met_by_all(term, daemon, template) for template in templates) for term in daemon.required)
+    )
+
+
+def _is_met_by_all(term: Requirements, daemon: _Daemons, template: _Template) -> bool:
+    """Tell whether all types of a pool meet a term, or the pool keeps the DaemonSet off."""
+    if not all(tolerated(daemon.pod, taint, effect) for taint, effect in template.taints):
+        return True
+    types = template.types
+    if types is None or types.unknown:
+        return False
+    return _met_types(types.known, term, template, types.catalogue) == types.known
+
+
+class _Daemons(Struct, frozen=True):
+    """DaemonSets with the same tolerations and required labels: one of their Pod templates, and what they request together."""
+
+    pod: Field
+    required: tuple[Requirements, ...]
+    amounts: dict[str, int]
+
+
+def _daemons(known: Known, ctx: AnyContext) -> tuple[_Daemons, ...]:
+    """Return the DaemonSets that request something.
 
     Karpenter leaves out those with ResourceClaims, as their Pods.
     """
-    templates = [each["spec", "template"] for each in known.items]
-    read = ((pod, alternatives(pod, ctx), in_whole_units(requested(pod))) for pod in templates if not has_claims(pod))
-    return tuple(found for found in read if found[2])
+    merged: dict[object, _Daemons] = {}
+    for daemon_set in known.items:
+        pod = daemon_set["spec", "template"]
+        amounts = {} if has_claims(pod) else in_whole_units(requested(pod))
+        if not amounts:
+            continue
+        required = alternatives(pod, ctx)
+        tolerations = frozenset(
+            tuple(toleration[key].text for key in ("key", "operator", "value", "effect"))
+            for toleration in pod["spec", "tolerations"]
+        )
+        key = (tolerations, tuple(frozenset(term.items()) for term in required))
+        alike = merged.get(key)
+        merged[key] = _Daemons(pod, required, _total(alike.amounts if alike else {}, amounts))
+    return tuple(merged.values())
 
 
-def _conflicts(key: str, required: Requirement, own: Mapping[str, Requirement], known: frozenset[str] | None) -> bool:
-    """Tell whether nodes of a pool cannot have the label; of labels that it does not know, whether that is not certain."""
-    present = own.get(key)
-    if present is None:
-        return required.operator in {"In", "Exists"} and (known is None or key not in known)
-    return _disjoint(present, required)
+def _total(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    return {**some, **{name: some.get(name, 0) + amount for name, amount in more.items()}}
+
+
+def _met_types(types: int, required: Requirements, template: _Template, catalogue: InstanceTypes) -> int:
+    """Return which of some types the Pods of a DaemonSet certainly run on, by one term of theirs."""
+    if not all(_is_certain(key, wanted, template.own, catalogue) for key, wanted in required.items()):
+        return 0
+    return narrowed_types(types, required, {}, catalogue)
+
+
+def _is_certain(key: str, required: Requirement, own: Mapping[str, Requirement], catalogue: InstanceTypes) -> bool:
+    """Tell whether nodes of a pool certainly have a label as required, where the catalogue does not say so of their types."""
+    present = own.get(key, ANY_VALUE)
+    if _disjoint(present, required):
+        return False
+    if key in _USUAL_VALUES:
+        return any(map(present.intersect(required).allows, _USUAL_VALUES[key]))
+    if key in own or key in catalogue.labelled:
+        return True
+    # Every node has these, with values that are not known.
+    always = {"Exists", "NotIn"} if key in _OF_EVERY_PLACE else {"NotIn", "DoesNotExist"}
+    return required.operator in always
 
 
 def _disjoint(present: Requirement, required: Requirement) -> bool:
@@ -404,16 +506,40 @@ def can_launch(pool: LaunchPool, wanted: Demand) -> bool:
         return False
     if not all(map(wanted.tolerates, pool.taints)):
         return False
+    if len(wanted.alternatives) == 1 and not wanted.volumes:
+        # Most Pods.
+        return _serves_one(pool, named_by_pool(wanted.alternatives[0], pool), wanted)
     return any(_serves_one(pool, required, wanted) for required in _combinations(pool, wanted))
 
 
 def _combinations(pool: LaunchPool, wanted: Demand) -> Iterator[Requirements]:
-    for required in wanted.alternatives:
-        here = named_by_pool(required, pool)
+    for required in _compared_terms(pool, wanted):
         if not wanted.volumes:
-            yield here
-        for of_volumes in wanted.volumes:
-            yield scheduling.combine((*here.items(), *named_by_pool(of_volumes, pool).items()))
+            yield required
+        elif not first_conflict(pool, required):
+            for of_volumes in wanted.volumes:
+                volumes = named_by_pool(of_volumes, pool)
+                if not contradiction(required, volumes):
+                    yield scheduling.combine((*required.items(), *volumes.items()))
+
+
+def contradiction(required: Requirements, volumes: Requirements) -> str:
+    """Return the first label of which a Pod and its volumes require different values; empty where there is none."""
+    return next((key for key, of in volumes.items() if key in required and _disjoint(required[key], of)), "")
+
+
+def _compared_terms(pool: LaunchPool, wanted: Demand) -> Iterator[Requirements]:
+    """Yield what the Pod requires, one of which nodes of the pool have to meet.
+
+    Karpenter drops terms of the required node affinity, up to the last, before it drops a preference. So only the last term is
+    compared without the preferred node affinity, and with taints whose effect is PreferNoSchedule (`preferences.go`, Relax).
+    """
+    *earlier, last = wanted.alternatives
+    if all(map(wanted.tolerates, pool.soft_taints)):
+        for required in earlier:
+            both = scheduling.combine((*required.items(), *wanted.preferred.items())) if wanted.preferred else required
+            yield named_by_pool(both, pool)
+    yield named_by_pool(last, pool)
 
 
 def _serves_one(pool: LaunchPool, required: Requirements, wanted: Demand) -> bool:
@@ -445,9 +571,6 @@ def first_conflict(pool: LaunchPool, required: Requirements) -> str:
         if key in NODE_VALUES and not any(map(present.intersect(requirement).allows, NODE_VALUES[key])):
             later = later or key
     return later
-
-
-ANY_VALUE: Final = Requirement(complement=True)
 
 
 def fitting_types(offer: Offer, types: int, wanted: Demand) -> int:

@@ -243,6 +243,19 @@ def alternatives(pod: Field, _ctx: AnyContext) -> tuple[Requirements, ...]:
     return tuple(_narrowed(selector, term) for term in terms) if terms else (selector,)
 
 
+_PREFERRED: Final = (*REQUIRED[:3], "preferredDuringSchedulingIgnoredDuringExecution")
+
+
+def heaviest_preference(pod: Field) -> Requirements:
+    """Return what a Pod prefers of labels with the greatest weight, of several the first; empty where it prefers nothing."""
+    terms = list(pod[_PREFERRED])
+    if not terms:
+        return {}
+    heaviest = max(terms, key=lambda term: term["weight"].integer or 0)
+    read = (read_requirement(entry) for entry in heaviest["preference", "matchExpressions"])
+    return combine(pair for pair in read if pair)
+
+
 def may_have(key: str, value: str, ctx: AnyContext) -> bool:
     """Tell whether the Pod may run on a node whose label has this value, as far as this label goes."""
     return any(key not in required or required[key].allows(value) for required in ctx.derived(alternatives))
