@@ -1,6 +1,6 @@
-"""EC2 instance types: the labels that Karpenter matches, what Pods can ask of them, and their price.
+"""Instance types: the labels that Karpenter matches, what Pods can ask of them, and their price.
 
-The facts, with their source and date, stand in `instance_types.json`, made by `gpugate.tools.instance_types`.
+Those of EC2, with their source and date, are in `instance_types.json`, made by `gpugate.tools.instance_types`.
 A set of types is an integer whose bit n stands for the n-th type.
 """
 
@@ -15,11 +15,15 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 GPU_NAME: Final = "karpenter.k8s.aws/instance-gpu-name"
 ACCELERATOR_NAME: Final = "karpenter.k8s.aws/instance-accelerator-name"
+# The digits of the largest number of 64 bits.
+_LONGEST_NUMBER: Final = 19
+# What EC2's types have: whole CPUs, and MiB of memory.
+_CAPACITY: Final = {"cpu": "karpenter.k8s.aws/instance-cpu", "memory": "karpenter.k8s.aws/instance-memory"}
 
 
 class Scale(msgspec.Struct, frozen=True):
@@ -42,17 +46,20 @@ class InstanceTypes:
     """The catalogue as an index.
 
     Attributes:
-        version: of the Karpenter AWS provider whose reference it was taken from.
-        date: when it was taken.
+        version: of the Karpenter AWS provider whose reference it was taken from; empty for a platform's own types.
+        date: when it was taken; empty for a platform's own types.
         names: every type; the position of a name is the bit that stands for it.
         positions: the same, the other way round.
-        prices: USD an hour on demand in us-east-1, by position; None where there is no price.
-        values: label -> value -> types. The label of the type's own name is not in it.
+        prices: USD an hour by position, for EC2 on demand in us-east-1; None if the price is unknown.
+        values: label -> value -> types. The label of the type's own name is only in it if types share its values.
         labelled: label -> types that carry it, whatever its value.
         scales: label -> types by its number, for labels whose values are numbers.
         allocatable: resource -> types by how much of it Pods can have: millicores, MiB or whole devices.
+        capacity: `cpu` and `memory` -> types by how much of it they have: whole CPUs and MiB.
         everything: all types.
         accelerated: types with a GPU, a part of one, or another accelerator.
+        complete: whether a node of another type cannot come.
+        has_devices: whether a type offers devices through DRA, which `allocatable` does not contain.
         spellings: label -> spelling -> place and value; filled when a value is first searched for.
     """
 
@@ -65,8 +72,11 @@ class InstanceTypes:
     labelled: Mapping[str, int]
     scales: Mapping[str, Scale]
     allocatable: Mapping[str, Scale]
+    capacity: Mapping[str, Scale]
     everything: int
     accelerated: int
+    complete: bool = True
+    has_devices: bool = False
     spellings: dict[str, dict[str, tuple[int, str]]] = field(default_factory=dict, compare=False, repr=False)
 
     def __contains__(self, label: str) -> bool:
@@ -79,7 +89,7 @@ class InstanceTypes:
 
     def of(self, label: str, value: str) -> int:
         """Return the types whose label has this value."""
-        if label == INSTANCE_TYPE:
+        if label == INSTANCE_TYPE and label not in self.values:
             position = self.positions.get(value)
             return 0 if position is None else 1 << position
         return self.values.get(label, {}).get(value, 0)
@@ -103,7 +113,7 @@ class InstanceTypes:
 
     def label(self, label: str, position: int) -> str:
         """Return the value of a label of one type; empty where it has none."""
-        if label == INSTANCE_TYPE:
+        if label == INSTANCE_TYPE and label not in self.values:
             return self.names[position]
         bit = 1 << position
         return next((value for value, types in self.values.get(label, {}).items() if types & bit), "")
@@ -135,11 +145,76 @@ def load_instance_types() -> InstanceTypes:
         prices=stored.prices,
         values=values,
         labelled={**labelled, INSTANCE_TYPE: everything},
-        scales={label: _scale(by_value) for label, by_value in values.items() if all(map(str.isdigit, by_value))},
+        scales=(scales := _scales(values)),
         allocatable={resource: _scale(_sets(amounts)) for resource, amounts in stored.allocatable.items()},
+        capacity={resource: scales[label] for resource, label in _CAPACITY.items()},
         everything=everything,
         accelerated=labelled[GPU_NAME] | labelled[ACCELERATOR_NAME],
     )
+
+
+class TypeRow(msgspec.Struct, frozen=True):
+    """One type of a platform's own, before it is indexed.
+
+    Attributes:
+        name: different for each type.
+        labels: the labels that its nodes have.
+        allocatable: resource -> what Pods can have of it: millicores, MiB or whole devices.
+        capacity: `cpu` and `memory` -> whole CPUs and MiB.
+        accelerated: whether it has an accelerator.
+        has_devices: whether it offers devices through DRA.
+        price: USD an hour, or None.
+    """
+
+    name: str
+    labels: dict[str, str]
+    allocatable: dict[str, int]
+    capacity: dict[str, int]
+    accelerated: bool
+    has_devices: bool
+    price: float | None = None
+
+
+def index_types(rows: Sequence[TypeRow], *, complete: bool) -> InstanceTypes:
+    """Index a platform's own types."""
+    values: dict[str, dict[str, int]] = {INSTANCE_TYPE: {}}
+    allocatable: dict[str, dict[str, int]] = {"cpu": {}, "memory": {}}
+    capacity: dict[str, dict[str, int]] = {"cpu": {}, "memory": {}}
+    accelerated = 0
+    for position, row in enumerate(rows):
+        bit = 1 << position
+        for table, members in ((values, row.labels), (allocatable, row.allocatable), (capacity, row.capacity)):
+            for key, value in members.items():
+                sets = table.setdefault(key, {})
+                sets[str(value)] = sets.get(str(value), 0) | bit
+        accelerated |= bit if row.accelerated else 0
+    return InstanceTypes(
+        version="",
+        date="",
+        names=tuple(row.name for row in rows),
+        positions={row.name: position for position, row in enumerate(rows)},
+        prices=tuple(row.price for row in rows),
+        values=values,
+        labelled={label: _union(by_value) for label, by_value in values.items()},
+        scales=_scales(values),
+        allocatable={resource: _scale(amounts) for resource, amounts in allocatable.items()},
+        capacity={resource: _scale(amounts) for resource, amounts in capacity.items()},
+        everything=(1 << len(rows)) - 1,
+        accelerated=accelerated,
+        complete=complete,
+        has_devices=any(row.has_devices for row in rows),
+    )
+
+
+def _scales(values: Mapping[str, Mapping[str, int]]) -> dict[str, Scale]:
+    return {
+        label: _scale(by_value) for label, by_value in values.items() if by_value and all(map(_is_number, by_value))
+    }
+
+
+def _is_number(text: str) -> bool:
+    # Hosts choose the labels of their nodes: a number of any length and any script is none here.
+    return len(text) <= _LONGEST_NUMBER and text.isascii() and text.isdigit()
 
 
 def _sets(stored: Mapping[str, str]) -> dict[str, int]:

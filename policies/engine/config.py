@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import msgspec
 
+from gpugate.policies.sdk.catalogue import CatalogueError, check_types
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind
@@ -218,6 +219,10 @@ def parse_config(document: Json) -> PolicyConfig:
         _check(exemption, ("exemptions", index))
     _refuse_empty(config.excluded_namespaces, ("excluded_namespaces",))
     _check_templates(config.pod_templates)
+    try:
+        check_types(config.platform.catalogue.types)
+    except CatalogueError as error:
+        raise ConfigError(("platform", "catalogue", *error.path), error.message) from None
     if "" in config.namespaces:
         raise ConfigError(("namespaces", ""), "is empty: write a namespace, or a pattern such as `team-*`")
     return config

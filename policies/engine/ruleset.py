@@ -48,7 +48,7 @@ class Rule(Struct, frozen=True):
     """A policy with its parameters and its mode; `namespace_modes` is namespace or pattern -> mode there.
 
     `is_configured` says whether the platform has set the names of its own that the policy rests on
-    (`Handler.convention`); True where it rests on none.
+    (`Handler.convention`); True where it rests on none. `table_needs` is what cluster data adds to its tables.
     """
 
     policy: Policy
@@ -56,6 +56,7 @@ class Rule(Struct, frozen=True):
     mode: Stance
     namespace_modes: Mapping[str, Stance]
     is_configured: bool = True
+    table_needs: tuple[Need, ...] = ()
 
 
 Bound = tuple[Rule, "Handler[Any]"]  # Any: policies with different parameters stand in one ruleset
@@ -192,7 +193,10 @@ def _rule(policy: Policy, config: PolicyConfig) -> Rule:
         if name is not None:
             namespace_modes[namespace] = stance_of(differing.policies[name].mode, (*path, name, "mode"))
     is_configured = _is_configured(policy, config, entry)
-    return Rule(policy, params, mode if is_configured else min(mode, Stance.WARN), namespace_modes, is_configured)
+    tables = {table.name: table for handler in policy.handlers for table in handler.tables}
+    table_needs = tuple(need for table in tables.values() if table.extended(config.platform) for need in table.needs)
+    mode = mode if is_configured else min(mode, Stance.WARN)
+    return Rule(policy, params, mode, namespace_modes, is_configured, table_needs)
 
 
 def _is_configured(policy: Policy, config: PolicyConfig, entry: PolicyEntry | None) -> bool:
@@ -267,7 +271,12 @@ class Needs:
     def __init__(self, rules: Iterable[Rule], also: Iterable[Need] = ()) -> None:
         """Add up what rules look up; `also` are the needs of the caller."""
         self._fields: dict[Kind, _Fields] = {}
-        of_rules = (need for rule in rules for handler in rule.policy.handlers for need in handler.needs)
+        of_rules = (
+            need
+            for rule in rules
+            for needs in (rule.table_needs, *(handler.needs for handler in rule.policy.handlers))
+            for need in needs
+        )
         for need in (*of_rules, *also):
             _add(self._fields.setdefault(need.kind, {}), (*_ALWAYS, *need.fields))
         self._by_type: dict[GroupVersionKind, _Fields | None] = {}

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.quantity import Amount
 
 _MANUFACTURERS: Final = (f"{AWS}/instance-gpu-manufacturer", f"{AWS}/instance-accelerator-manufacturer")
-_CPU: Final = f"{AWS}/instance-cpu"
 _BYTES_PER_MIB: Final = 2**20
 _RESOURCES: Final = {
     "nvidia": ("nvidia.com/gpu",),
@@ -94,8 +93,9 @@ def most_devices(make: Make, catalogue: InstanceTypes) -> int:
 
 
 def _made_by(manufacturer: str, catalogue: InstanceTypes) -> int:
-    """Return the types with accelerators of a manufacturer."""
-    return catalogue.of(_MANUFACTURERS[0], manufacturer) | catalogue.of(_MANUFACTURERS[1], manufacturer)
+    """Return the types with accelerators of a manufacturer; nodes other than EC2's show it by their resources."""
+    labelled = catalogue.of(_MANUFACTURERS[0], manufacturer) | catalogue.of(_MANUFACTURERS[1], manufacturer)
+    return labelled | catalogue.offering(_RESOURCES[manufacturer][0])
 
 
 def _needed(resource: str, position: int, catalogue: InstanceTypes) -> int:
@@ -103,7 +103,7 @@ def _needed(resource: str, position: int, catalogue: InstanceTypes) -> int:
     if resource == "nodes":
         return 1
     if resource == "cpu":
-        return _amount(catalogue.scales[_CPU], position)
+        return _amount(catalogue.capacity["cpu"], position)
     return _amount(catalogue.allocatable["memory"], position) * _BYTES_PER_MIB
 
 

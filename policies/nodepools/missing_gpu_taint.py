@@ -66,6 +66,7 @@ _ADMITS: Final = (
 )
 # Taints of these say something else of a node: its capacity type, or that it is not ready.
 _GENERAL: Final = ("karpenter.sh", "kubernetes.io", "k8s.aws", "amazonaws.com")
+_ONE_MANUFACTURER: Final = "require one manufacturer with the label karpenter.k8s.aws/instance-gpu-manufacturer"
 # A taint on a pool with other types too would exclude the Pods that use those.
 _APART: Final = "move the types with an accelerator to a separate pool with the taint"
 
@@ -102,7 +103,7 @@ def _another_make(make: Make, types: MatchingTypes, taints: Field) -> Violation:
         taints.path,
         f"{count} of the instance types {'has' if count == 1 else 'have'} {make.resources[0]}, but the pool has no taint for it",
         at_most=Stance.WARN if is_minor(make, types) else Stance.ENFORCE,
-        hint="require one manufacturer with the label karpenter.k8s.aws/instance-gpu-manufacturer",
+        hint=_ONE_MANUFACTURER if types.catalogue.version else "allow instance types of one manufacturer only",
         why=f"The taint of the pool is for another accelerator. Pods that request {make.resources[0]} do not tolerate it, so they cannot run on nodes of this pool.",
     )
 

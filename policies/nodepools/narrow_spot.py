@@ -66,7 +66,10 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 @validates(NODE_POOL, params=Params, mode=Stance.WARN, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Count the families and the zones that are left."""
-    yield from with_gpu_types(pool, ctx, _found)
+    if node_pools.ec2_types(pool, ctx) is None:
+        yield node_pools.types_doubt(pool, ctx)
+    else:
+        yield from with_gpu_types(pool, ctx, _found)
 
 
 def _found(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[Violation]:

@@ -210,6 +210,7 @@ class _Pool(Struct, frozen=True):
     field: Field
     name: WorkloadClass | None
     types: int
+    provider: str
     taints: frozenset[tuple[str, str, str]]
     capacity: frozenset[str]
     weight: int
@@ -236,7 +237,9 @@ def _rivals(own: _Pool, ctx: AnyContext) -> Iterator[_Pool]:
     """Yield the other pools that could take the same Pods."""
     for around in each(ctx.facts.list(NODE_POOL), ctx):
         rival = around.derived(_described)
-        if rival and own.taints == rival.taints and own.types & rival.types and rival.shown != ctx.request.name:
+        if rival is None or rival.provider != own.provider or rival.shown == ctx.request.name:
+            continue
+        if own.taints == rival.taints and own.types & rival.types:
             yield rival
 
 
@@ -250,7 +253,8 @@ def _described(pool: Field, ctx: AnyContext) -> _Pool | None:
     )
     capacity = node_pools.capacity_types(types.requirements)
     weight, shown = pool["spec", "weight"].integer or 0, pool["metadata", "name"].text
-    return _Pool(pool, node_pools.pool_class(pool, ctx), types.accelerated, taints, capacity, weight, shown)
+    group = node_pools.provider(pool, ctx)
+    return _Pool(pool, node_pools.pool_class(pool, ctx), types.accelerated, group, taints, capacity, weight, shown)
 
 
 def _spot_after_on_demand(own: _Pool, rival: _Pool) -> Iterator[Violation]:

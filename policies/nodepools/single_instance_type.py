@@ -55,9 +55,9 @@ from gpugate.policies.sdk.node_pools import (
     AWS,
     INSTANCE_TYPES,
     MatchingTypes,
+    ec2_types,
     is_for_accelerators,
     is_gpu_pool,
-    matching_types,
 )
 from gpugate.policies.sdk.objects import NODE_CLAIM, NODE_POOL
 from gpugate.policies.sdk.policy import Context, validates
@@ -117,7 +117,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Count the instance types that are left, and report where there are too few."""
     if node_pools.made_by_karpenter(pool, ctx):
         return
-    types = ctx.derived(matching_types)
+    types = ec2_types(pool, ctx)
     if types is None:
         yield node_pools.types_doubt(pool, ctx)
         return

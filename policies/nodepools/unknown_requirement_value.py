@@ -27,7 +27,7 @@ from gpugate.policies.data.instance_types import ACCELERATOR_NAME, GPU_NAME, INS
 from gpugate.policies.nodepools._instance_choice import shown
 from gpugate.policies.sdk import formats, node_pools
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
-from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES, matching_types
+from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES, ec2_types
 from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
@@ -127,7 +127,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 @validates(NODE_POOL, params=Params, mode=Stance.WARN, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report each value that no type has, and the nearest valid one."""
-    types = ctx.derived(matching_types)
+    types = ec2_types(pool, ctx)
     if types is None:
         yield node_pools.types_doubt(pool, ctx)
         return

@@ -6,8 +6,9 @@ limit, and a request that differs from the limit. In a custom resource, such as 
 when its Pods are created.
 
 A Pod with more GPUs than the largest instance type stays Pending. If nodes are EC2 instances (`platform.ec2`, or
-gpugate finds a NodePool of EC2), the maximum is that of the largest EC2 instance type. Elsewhere a Pod with more than
-16 GPUs gets a warning.
+gpugate finds a NodePool of EC2), the maximum is that of the largest EC2 instance type. Elsewhere the maximum is that of
+the platform's own instance types, if the policy file says that they are all (`platform.catalogue.complete`). Without
+them a Pod with more than 16 GPUs gets a warning.
 
 ## Instead
 Write one whole number as the limit; the request follows from it. For a part of a GPU, request a MIG slice.
@@ -33,10 +34,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 
 from gpugate.policies.data import mig_profiles
+from gpugate.policies.data.accelerators import IMPLICIT_CLASS_PREFIX
 from gpugate.policies.pods._amounts import asked
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
-from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, NAMES_ACCELERATOR, gpu_demand
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, NAMES_ACCELERATOR, gpu_demand, is_amount
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, PROVIDER_NEED, is_on_ec2
+from gpugate.policies.sdk.node_types import own_types
 from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
@@ -44,6 +47,7 @@ from gpugate.policies.sdk.policy import Params as PolicyParams
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpugate.policies.data.instance_types import InstanceTypes
     from gpugate.policies.pods._amounts import Asked
     from gpugate.policies.sdk.field import Field
 
@@ -53,6 +57,7 @@ _OF_AWS: Final = "aws.amazon.com/"
 # Whole devices, and the most of them in one machine: a2-megagpu-16g of Google Cloud, NVIDIA DGX-2.
 _WHOLE: Final = frozenset({"nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi"})
 _MOST_ANYWHERE: Final = 16
+_NOT_OFFERED: Final = "no instance type of the platform offers"
 # A machine that is not known may have more, but not so many times as many.
 _BEYOND: Final = 16
 
@@ -82,6 +87,8 @@ def check(_pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
             message, at_most, why = found
             largest = max((each for each in amounts if each.name == name), key=lambda each: each.amount)
             hint = "request fewer, or spread the work over several Pods"
+            if message.startswith(_NOT_OFFERED):
+                hint = "request an accelerator that an instance type of the platform offers"
             yield Violation(largest.field.path, message, at_most, hint, why=why)
 
 
@@ -95,6 +102,10 @@ def _above(name: str, count: int, ctx: Context[Params]) -> tuple[str, Stance, st
         why = "The policy file sets this maximum for one Pod."
     elif ctx.derived(is_on_ec2) or name.startswith(_OF_AWS):
         most, limit, at_most = _most_on_ec2(name, ctx), "of any EC2 instance type", Stance.ENFORCE
+    elif (own := own_types(ctx)) is not None and own.complete:
+        most, limit = _most_of_platform(name, own, ctx), "of any instance type of the platform"
+        # Nodes show the types of today, and a list those that the platform means to have.
+        at_most = Stance.WARN if ctx.platform.catalogue.from_nodes else Stance.ENFORCE
     else:
         most, limit, at_most = _most_anywhere(name), "of any known machine", Stance.WARN
         why = "No known machine can run the Pod, so it may stay Pending."
@@ -102,6 +113,8 @@ def _above(name: str, count: int, ctx: Context[Params]) -> tuple[str, Stance, st
             at_most, why = Stance.ENFORCE, "No machine can run the Pod, so it stays Pending."
     if most is None or count <= most:
         return None
+    if not most and configured is None:
+        return f"{_NOT_OFFERED} {name}", at_most, why
     return f"the Pod requests {count} {name} (maximum {limit}: {most})", at_most, why
 
 
@@ -134,6 +147,22 @@ def _refused(each: Asked) -> Iterator[Violation]:
 def _most_on_ec2(name: str, ctx: Context[Params]) -> int | None:
     scale = ctx.table(INSTANCE_TYPES).allocatable.get(name)
     return scale.numbers[-1] if scale else _slices(name, mig_profiles.MOST_GPUS_PER_NODE)
+
+
+def _most_of_platform(name: str, own: InstanceTypes, ctx: Context[Params]) -> int | None:
+    """Return the most that one type has; None where it is not known.
+
+    Devices of DRA may be offered under the name, schedulers of shared GPUs count amounts themselves, and
+    `pods/unknown-mig-profile` reports slices that no GPU has.
+    """
+    scale = own.allocatable.get(name)
+    if scale:
+        return scale.numbers[-1]
+    profile = mig_profiles.profile_of(name)
+    if is_amount(name) or (profile is not None and not mig_profiles.gpus_with(profile)):
+        return None
+    is_of_dra = own.has_devices or name.startswith(IMPLICIT_CLASS_PREFIX) or not ctx.platform.is_accelerator(name)
+    return None if is_of_dra else 0
 
 
 def _most_anywhere(name: str) -> int | None:

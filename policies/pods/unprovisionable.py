@@ -27,9 +27,9 @@ not report:
   missing toleration of GPU nodes (`pods/missing-gpu-toleration`).
 - Pods with ResourceClaims in files, because files do not contain nodes.
 
-Where gpugate does not know whether a NodePool can launch a node, it can: if its provider is not EC2, if it names an
-instance type that is newer than gpugate, if it has a fixed number of nodes (`replicas`), and if a NodeOverlay adds the
-resource.
+Where gpugate does not know whether a NodePool can launch a node, it can: if its provider is not EC2 and the policy file
+does not list all instance types (`platform.catalogue`), if it names an instance type that is newer than gpugate, if it
+has a fixed number of nodes (`replicas`), and if a NodeOverlay adds the resource.
 
 ## Sources
 Karpenter v1.14.1 `pkg/controllers/provisioning/scheduling/scheduler.go` and `nodeclaim.go` (CanAdd),

@@ -17,8 +17,6 @@ from gpugate.policies.sdk.node_pools import NODE_POOL_LABEL, limits
 from gpugate.policies.sdk.pod_requests import COUNTED
 from gpugate.policies.sdk.provisioning import (
     ANY_VALUE,
-    CPU_LABEL,
-    MEMORY_LABEL,
     NODE_VALUES,
     PROVIDER_DOMAINS,
     TypeGroup,
@@ -306,10 +304,10 @@ def _most(offer: Offer, types: int, resource: str) -> Amount:
     unit: Amount = 1
     reserved = 0
     if resource == "cpu":
-        scale = catalogue.scales[CPU_LABEL] if offer.full_cpu else catalogue.allocatable["cpu"]
+        scale = catalogue.capacity["cpu"] if offer.full_cpu else catalogue.allocatable["cpu"]
         unit = 1 if offer.full_cpu else Fraction(1, 1000)
     elif resource == "memory":
-        scale, unit, reserved = catalogue.scales[MEMORY_LABEL], 2**20, offer.reserved
+        scale, unit, reserved = catalogue.capacity["memory"], 2**20, offer.reserved
     else:
         found = catalogue.allocatable.get(resource)
         if found is None:
@@ -363,7 +361,9 @@ def _most_daemons(offer: Offer) -> dict[str, int]:
 
 
 def _sharing(label: str, types: int, catalogue: InstanceTypes) -> int:
-    """Return the types that have the value of a label that one of some types has."""
+    """Return the types that have the value of a label that one of some types has; all where no type has the label."""
+    if label not in catalogue.values:
+        return catalogue.everything
     found = 0
     for having in catalogue.values[label].values():
         if having & types:

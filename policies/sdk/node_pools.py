@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from gpugate.policies.data import accelerators
 from gpugate.policies.data.instance_types import INSTANCE_TYPE, InstanceTypes, load_instance_types
@@ -16,6 +16,7 @@ from gpugate.policies.sdk import formats, quantity, scheduling
 from gpugate.policies.sdk.facts import Known, Need, derived
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Skip
+from gpugate.policies.sdk.node_types import NODE_TYPE_NEEDS, own_types
 from gpugate.policies.sdk.objects import NODE_POOL, Operation
 from gpugate.policies.sdk.policy import Table
 from gpugate.policies.sdk.structs import Struct
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.scheduling import Requirement, Requirements
 
-INSTANCE_TYPES: Final = Table("instance-types", load_instance_types)
+# A policy that reads the types of pools also reads those of the cluster's nodes, if the configuration says that they count.
+INSTANCE_TYPES: Final = Table(
+    "instance-types", load_instance_types, NODE_TYPE_NEEDS, lambda platform: platform.catalogue.from_nodes
+)
 
 AWS: Final = "karpenter.k8s.aws"
 AUTO_MODE: Final = "eks.amazonaws.com"
@@ -51,7 +55,8 @@ _FAMILY, _CATEGORY = f"{AWS}/instance-family", f"{AWS}/instance-category"
 _LETTERS = re.compile("[a-z]+")
 _ACCELERATOR_KEYS = ("karpenter.k8s.aws/instance-gpu-", "karpenter.k8s.aws/instance-accelerator-")
 # The unit in which the catalogue keeps an amount, as a factor; other resources are counted whole.
-_UNITS = {"cpu": Fraction(1000), "memory": Fraction(1, 2**20)}
+_UNITS = {"memory": Fraction(1, 2**20)}
+_CPU: Final = f"{AWS}/instance-cpu"
 
 
 class Entry(Struct, frozen=True):
@@ -163,23 +168,60 @@ def combined(entries: Iterator[Entry] | tuple[Entry, ...]) -> Requirements:
     return scheduling.combine((entry.key, entry.requirement) for entry in entries)
 
 
-def matching_types(pool: Field, ctx: AnyContext) -> MatchingTypes | None:
-    """Return the types that a pool may launch; None when its provider is not AWS, whose types are the only known ones.
+class ProviderTypes(Protocol):
+    """A catalogue of instance types: those that pools of a provider can launch.
 
-    EKS Auto Mode offers fewer types than EC2 has, so for it these are the most there can be.
+    A provider with a table of its own is one more function in `_CATALOGUES`.
     """
-    if provider(pool, ctx) not in {AWS, AUTO_MODE}:
+
+    def __call__(self, group: str, ctx: AnyContext, /) -> InstanceTypes | None:
+        """Return the types of a provider, by the group of its node classes; None where the catalogue has none of it."""
+        ...
+
+
+def _ec2_types(group: str, ctx: AnyContext) -> InstanceTypes | None:
+    return ctx.table(INSTANCE_TYPES) if group in {AWS, AUTO_MODE} else None
+
+
+def _platform_types(_group: str, ctx: AnyContext) -> InstanceTypes | None:
+    return own_types(ctx)
+
+
+# In this order: the first that knows a provider counts.
+_CATALOGUES: Final[tuple[ProviderTypes, ...]] = (_ec2_types, _platform_types)
+
+
+def catalogue_of(group: str, ctx: AnyContext) -> InstanceTypes | None:
+    """Return the instance types of a provider, by the group of its node classes; None where they are not known."""
+    return next((types for catalogue in _CATALOGUES if (types := catalogue(group, ctx)) is not None), None)
+
+
+def matching_types(pool: Field, ctx: AnyContext) -> MatchingTypes | None:
+    """Return the types that a pool may launch; None where they are not known.
+
+    EKS Auto Mode offers fewer types than EC2 has, so for it these are the most there can be. Where a catalogue is not
+    complete, they are known only for a pool that names its types and no others.
+    """
+    catalogue = catalogue_of(provider(pool, ctx), ctx)
+    if catalogue is None:
         return None
-    catalogue = ctx.table(INSTANCE_TYPES)
     entries = tuple(requirement_entries(pool, ctx))
     required = combined(entries)
-    named = required.get(INSTANCE_TYPE)
-    unknown = sorted(named.values - catalogue.positions.keys()) if named and not named.complement else ()
+    of_name = required.get(INSTANCE_TYPE)
+    names = of_name.values if of_name and not of_name.complement else frozenset()
+    unknown = sorted(name for name in names if not catalogue.of(INSTANCE_TYPE, name))
+    if not catalogue.complete and (unknown or not names):
+        return None
     return MatchingTypes(entries, required, scheduling.matching(required, catalogue), tuple(unknown), catalogue)
 
 
+def ec2_types(pool: Field, ctx: AnyContext) -> MatchingTypes | None:
+    """Return the same of a pool whose nodes are EC2 instances; None of others."""
+    return ctx.derived(matching_types) if provider(pool, ctx) in {AWS, AUTO_MODE} else None
+
+
 def types_doubt(pool: Field, ctx: AnyContext) -> Skip:
-    """Return why `matching_types` has no answer."""
+    """Return why `matching_types` or `ec2_types` has no answer."""
     return Skip(f"the instance types of {provider(pool, ctx)} are unknown")
 
 
@@ -304,9 +346,11 @@ def limits(pool: Field) -> dict[str, quantity.Amount]:
 def above(types: InstanceTypes, resource: str, limit: quantity.Amount) -> int:
     """Return the types too large for a limit, which Karpenter never launches.
 
-    Karpenter compares the capacity, of which the catalogue has the part that Pods can have, so these are surely too
+    Karpenter compares the capacity. Of memory the catalogue has the part that Pods can have, so these are surely too
     large. A limit of 0 is how a pool is switched off, and rules no type out.
     """
+    if resource == "cpu" and limit > 0:
+        return types.scales[_CPU].at_least(int(limit) + 1)
     scale = types.allocatable.get(resource)
     return scale.at_least(int(limit * _UNITS.get(resource, 1)) + 1) if scale and limit > 0 else 0
 

@@ -119,6 +119,7 @@ OLD_RESOURCE_CLAIM_TEMPLATE = Kind(
 )
 RESOURCE_CLASS = Kind("resource.k8s.io", _OLD_DRA_VERSIONS, "ResourceClass", "resourceclasses", namespaced=False)
 DEVICE_CLASS = Kind("resource.k8s.io", _DRA_VERSIONS, "DeviceClass", "deviceclasses", namespaced=False)
+RESOURCE_SLICE = Kind("resource.k8s.io", _DRA_VERSIONS, "ResourceSlice", "resourceslices", namespaced=False)
 CLUSTER_TRAINING_RUNTIME = Kind(
     "trainer.kubeflow.org", ("v1alpha1",), "ClusterTrainingRuntime", "clustertrainingruntimes", namespaced=False
 )

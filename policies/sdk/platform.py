@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
 from gpugate.policies.data import accelerators
 from gpugate.policies.sdk import formats
+from gpugate.policies.sdk.catalogue import Catalogue, index
+
+if TYPE_CHECKING:
+    from gpugate.policies.data.instance_types import InstanceTypes
 
 WorkloadClass: TypeAlias = Literal["training", "inference", "batch", "interactive", "system"]
 
@@ -83,6 +88,7 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             The plugin adds the toleration for a taint with the name of the resource, so gpugate does not require it.
         ec2: whether the nodes are EC2 instances. If null, they are if a NodePool refers to a node class of EC2 or EKS Auto
             Mode.
+        catalogue: instance types of nodes that are not EC2 instances.
     """
 
     taints: dict[str, tuple[Taint, ...]] = {}
@@ -91,6 +97,13 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     karpenter_users: tuple[str, ...] = ("system:serviceaccount:*:karpenter", "eks:*")
     extended_resource_toleration: bool = False
     ec2: bool | None = None
+    catalogue: Catalogue = Catalogue()
+
+    @cached_property
+    def listed_types(self) -> InstanceTypes | None:
+        """The instance types that the configuration lists; None where it lists none."""
+        listed = self.catalogue
+        return index(listed.types, self.is_accelerator, complete=listed.complete) if listed.types else None
 
     @property
     def classes(self) -> WorkloadClasses:

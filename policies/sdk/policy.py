@@ -34,11 +34,20 @@ P = TypeVar("P", bound=Params)
 P_co = TypeVar("P_co", bound=Params, covariant=True)
 
 
+def _never(_platform: Platform) -> bool:
+    return False
+
+
 class Table(Struct, Generic[T], frozen=True):
-    """A table of facts that is loaded when a policy that reads it is bound, never in a request."""
+    """A table of facts that is loaded when a policy that reads it is bound, never in a request.
+
+    What cluster data adds to a table is in `needs`, which count for platforms that are `extended`.
+    """
 
     name: str
     load: Callable[[], T]
+    needs: tuple[Need, ...] = ()
+    extended: Callable[[Platform], bool] = _never
 
 
 # Not frozen, because one is made for each policy and request, and that would take three times as long.

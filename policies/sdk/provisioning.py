@@ -81,7 +81,8 @@ PROVISIONING_NEEDS: Final = (
 )
 
 _OS: Final = "kubernetes.io/os"
-MEMORY_LABEL, CPU_LABEL = f"{AWS}/instance-memory", f"{AWS}/instance-cpu"
+# Of EC2 types; in other catalogues the memory of a type is the capacity of its nodes.
+MEMORY_LABEL: Final = f"{AWS}/instance-memory"
 # Labels that Pods may require of nodes of a pool that says nothing of them, beside those of the catalogue of types.
 _KNOWN_TO_CORE: Final = frozenset(
     {
@@ -325,7 +326,7 @@ def _offered(template: _Template, remaining: Mapping[str, Amount], ctx: AnyConte
         full_cpu=reserved is None or bool(reserved["cpu"]),
         reserved=0 if reserved is None or reserved["memory"] else _KUBE_RESERVED,
         newer=frozenset(key for key in catalogue.labelled if key in own and _is_newer(key, own[key], catalogue)),
-        only_known=provider(pool, ctx) == AWS,
+        only_known=provider(pool, ctx) == AWS or (catalogue.complete and not catalogue.version),
     )
 
 
@@ -333,14 +334,16 @@ def types_beyond(resource: str, remaining: Amount, catalogue: InstanceTypes) -> 
     """Return the types that are surely larger than what is left of a limit.
 
     Karpenter compares their capacity. That of memory is the type's without 7.5 % for the hypervisor (`--vm-memory-overhead-percent`)
-    and 64 MiB of Arm types.
+    and 64 MiB of Arm types, or what a node of the type showed, which is more.
     """
     if remaining < 0 or (remaining == 0 and resource in _OF_EVERY_NODE):
         return catalogue.everything
     if resource == "cpu":
-        return catalogue.scales[CPU_LABEL].at_least(math.floor(remaining) + 1)
+        return catalogue.capacity["cpu"].at_least(math.floor(remaining) + 1)
     if resource == "memory":
-        mebibytes, sizes = math.floor(remaining * Fraction(1, 2**20)) + 1, catalogue.scales[MEMORY_LABEL]
+        mebibytes, sizes = math.floor(remaining * Fraction(1, 2**20)) + 1, catalogue.capacity["memory"]
+        if MEMORY_LABEL not in catalogue.scales:
+            return sizes.at_least(mebibytes)
         mebibytes, arm = _size_with_capacity(mebibytes), catalogue.of("kubernetes.io/arch", "arm64")
         return sizes.at_least(mebibytes) & ~arm | sizes.at_least(mebibytes + _ARM_RESERVED) & arm
     scale = catalogue.allocatable.get(resource)
@@ -598,14 +601,16 @@ def types_with(offer: Offer, resource: str, amount: int) -> int:
         return catalogue.everything
     if resource == "cpu":
         if offer.full_cpu:
-            return catalogue.scales[CPU_LABEL].at_least(-(-amount // 1000))
+            return catalogue.capacity["cpu"].at_least(-(-amount // 1000))
         return catalogue.allocatable["cpu"].at_least(amount)
     if resource == "memory":
-        return catalogue.scales[MEMORY_LABEL].at_least(-(-amount // 2**20) + offer.reserved)
+        return catalogue.capacity["memory"].at_least(-(-amount // 2**20) + offer.reserved)
     scale = catalogue.allocatable.get(resource)
     if scale:
         return scale.at_least(amount)
-    return 0 if offer.only_known else catalogue.everything
+    # A platform lists no huge pages, which each node may be given.
+    is_listed = bool(catalogue.version) or "/" in resource
+    return 0 if offer.only_known and is_listed else catalogue.everything
 
 
 def launched_types(pool: LaunchPool, offer: Offer, wanted: Demand) -> int:

@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import Needs, bind
+from gpugate.policies.sdk.catalogue import Catalogue
 from gpugate.policies.sdk.facts import Need
-from gpugate.policies.sdk.objects import DEPLOYMENT, POD, GroupVersionKind, Operation, Request
+from gpugate.policies.sdk.objects import DEPLOYMENT, NODE, POD, RESOURCE_SLICE, GroupVersionKind, Operation, Request
+from gpugate.policies.sdk.platform import Platform
 from gpugate.policies.sdk.policy import AnyContext, Policy, validates
 
 if TYPE_CHECKING:
@@ -90,3 +93,13 @@ def test_what_is_below_a_field_that_is_read_is_read_anyway() -> None:
         "metadata": {"name": {}, "namespace": {}},
         "spec": {},
     }
+
+
+@pytest.mark.parametrize(("from_nodes", "expected"), [(False, False), (True, True)])
+def test_what_cluster_data_adds_to_a_table_is_needed_if_the_configuration_says_so(
+    from_nodes: bool,  # noqa: FBT001 -- a column of the table
+    expected: bool,  # noqa: FBT001 -- a column of the table
+) -> None:
+    config = PolicyConfig(platform=Platform(catalogue=Catalogue(from_nodes=from_nodes)))
+    rules = bind(CATALOG, config, {"nodepools/missing-gpu-taint"}).rules
+    assert (RESOURCE_SLICE in Needs(rules).kinds, NODE in Needs(rules).kinds) == (expected, expected)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpugate.policies.pods.invalid_gpu_quantity import Params, check
+from gpugate.policies.sdk.catalogue import Catalogue, Devices, InstanceType
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_on_ec2
 from gpugate.policies.sdk.platform import Platform
@@ -62,7 +63,7 @@ def test_the_configuration_or_a_pool_says_that_nodes_are_ec2_instances(
         ("aws.amazon.com/neuron", 17, "", ("(maximum of any EC2 instance type: 16)", Stance.ENFORCE)),
     ],
 )
-def test_the_most_of_a_node_depends_on_the_platform(
+def test_the_most_of_a_node_depends_on_the_provider(
     context: Callable[..., Context[Any]], resource: str, count: int, facts: str, expected: tuple[str, Stance] | None
 ) -> None:
     limits = {"resources": {"limits": {resource: count}}}
@@ -70,3 +71,39 @@ def test_the_most_of_a_node_depends_on_the_platform(
     ctx = replace(ctx, tables={INSTANCE_TYPES.name: INSTANCE_TYPES.load()})
     found = [("(" + each.message.partition("(")[2], each.at_most) for each in check(ctx.subject, ctx)]
     assert found == ([expected] if expected else [])
+
+
+SMALL = InstanceType(name="small", allocatable={"cpu": 8, "memory": "64Gi", "nvidia.com/gpu": 4})
+DRA = InstanceType(
+    name="dra", allocatable={"cpu": 8, "memory": "64Gi"}, devices=(Devices(driver="gpu.amd.com", count=8),)
+)
+
+
+@pytest.mark.parametrize(
+    ("resource", "count", "types", "message"),
+    [
+        ("nvidia.com/gpu", 4, (SMALL,), None),
+        (
+            "nvidia.com/gpu",
+            5,
+            (SMALL,),
+            "the Pod requests 5 nvidia.com/gpu (maximum of any instance type of the platform: 4)",
+        ),
+        ("amd.com/gpu", 1, (SMALL,), "no instance type of the platform offers amd.com/gpu"),
+        ("amd.com/gpu", 1, (SMALL, DRA), None),
+        ("nvidia.com/mig-1g.10gb", 1, (SMALL,), "no instance type of the platform offers nvidia.com/mig-1g.10gb"),
+        ("nvidia.com/mig-1g.11gb", 1, (SMALL,), None),
+        ("nvidia.com/gpumem", 8000, (SMALL,), None),
+    ],
+)
+def test_the_most_of_a_platform_is_that_of_its_largest_type(
+    context: Callable[..., Context[Any]],
+    resource: str,
+    count: int,
+    types: tuple[InstanceType, ...],
+    message: str | None,
+) -> None:
+    limits = {"resources": {"limits": {resource: count}}}
+    catalogue = Catalogue(complete=True, types=types)
+    ctx = context({"spec": {"containers": [limits]}}, platform=Platform(catalogue=catalogue), params=Params())
+    assert [violation.message for violation in check(ctx.subject, ctx)] == ([message] if message else [])

@@ -77,6 +77,10 @@ resourceclasses          resource.k8s.io/v1alpha2           false ResourceClass
 resourceflavors          kueue.x-k8s.io/v1beta1             false ResourceFlavor
 resourceflavors          kueue.x-k8s.io/v1beta2             false ResourceFlavor
 resourcequotas           v1                                 true  ResourceQuota
+resourceslices           resource.k8s.io/v1                 false ResourceSlice
+resourceslices           resource.k8s.io/v1alpha3           false ResourceSlice
+resourceslices           resource.k8s.io/v1beta1            false ResourceSlice
+resourceslices           resource.k8s.io/v1beta2            false ResourceSlice
 scalablenodegroups       karpenter.sh/v1alpha1              true  ScalableNodeGroup
 scaledjobs               keda.sh/v1alpha1                   true  ScaledJob
 scaledobjects            keda.sh/v1alpha1                   true  ScaledObject
