@@ -16,6 +16,8 @@ IDS: Final = (
     "claims/missing-mig-profile",
     "claims/missing-template",
     "claims/removed-api",
+    "claims/unknown-claim-name",
+    "claims/unused",
     "claims/whole-node-allocation",
     "disruption/blocking-pdb",
     "disruption/missing-inference-pdb",

@@ -179,10 +179,10 @@ spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nv
 @pytest.mark.parametrize(
     ("more", "expect"),
     [
-        ("", "{skip: [claims/missing-template, pods/missing-gpu-toleration]}"),
+        ("", "{skip: [claims/missing-template, claims/unused, pods/missing-gpu-toleration]}"),
         ("complete_context: true", "{warn: [claims/missing-template]}"),
-        ("context: [template.yaml]", "{allow: true}"),
-        ("{context: [template.yaml], complete_context: true}", "{allow: true}"),
+        ("context: [template.yaml]", "{warn: [claims/unused]}"),
+        ("{context: [template.yaml], complete_context: true}", "{warn: [claims/unused]}"),
     ],
 )
 def test_the_context_is_what_exists_beside_the_object(
