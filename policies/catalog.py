@@ -11,6 +11,8 @@ from gpugate.policies.sdk.policy import Policy, policy_in
 # Pods with claims need.
 IDS: Final = (
     "claims/admin-access",
+    "claims/dual-advertised-gpus",
+    "claims/hijacked-extended-resource",
     "claims/invalid-device-class",
     "claims/invalid-request",
     "claims/missing-mig-profile",

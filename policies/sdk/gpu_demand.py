@@ -234,11 +234,16 @@ def _extended_resources(known: Known, ctx: AnyContext) -> frozenset[str]:
         device_class["spec", "extendedResourceName"].text
         for device_class in known.items
         if ctx.platform.is_accelerator_class(device_class["metadata", "name"].text)
-        or any(
-            ctx.platform.is_accelerator_class(found["driver"])
-            for selector in device_class["spec", "selectors"]
-            for found in _DRIVER.finditer(readable_cel(selector["cel", "expression"]))
-        )
+        or any(map(ctx.platform.is_accelerator_class, selected_drivers(device_class)))
+    )
+
+
+def selected_drivers(device_class: Field) -> frozenset[str]:
+    """Return the drivers that the selectors of a DeviceClass compare `device.driver` with."""
+    return frozenset(
+        match["driver"]
+        for selector in device_class["spec", "selectors"]
+        for match in _DRIVER.finditer(readable_cel(selector["cel", "expression"]))
     )
 
 
