@@ -15,7 +15,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from gpugate.policies.sdk.facts import Known, Need, derived, each
-from gpugate.policies.sdk.findings import Stance, Violation
+from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import is_for_accelerators, provider
 from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.policy import Params
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpugate.policies.sdk.field import Field
-    from gpugate.policies.sdk.findings import Skip
     from gpugate.policies.sdk.policy import AnyContext, Context
 
     Found = Iterator[Violation | Skip]
@@ -66,9 +65,41 @@ def highest_stance(node_class: Field, ctx: AnyContext) -> Stance:
 
 def _references(pools: Known, ctx: AnyContext) -> dict[tuple[str, str], bool]:
     """Return group and name of each node class that a pool refers to -> whether a pool for accelerators does."""
-    found: dict[tuple[str, str], bool] = {}
+    by_reference = derived(pools, _by_reference, ctx)
+    return {key: any(around.derived(is_for_accelerators) for around in of_key) for key, of_key in by_reference.items()}
+
+
+def _by_reference(pools: Known, ctx: AnyContext) -> dict[tuple[str, str], tuple[AnyContext, ...]]:
+    """Return group and name of each node class that a pool refers to -> a context for each of these pools."""
+    by_reference: dict[tuple[str, str], list[AnyContext]] = {}
     for around in each(pools, ctx):
         reference = around.subject["spec", "template", "spec", "nodeClassRef", "name"].text
-        key = (provider(around.subject, around), reference)
-        found[key] = found.get(key, False) or around.derived(is_for_accelerators)
-    return found
+        by_reference.setdefault((provider(around.subject, around), reference), []).append(around)
+    return {key: tuple(of_key) for key, of_key in by_reference.items()}
+
+
+def gpu_pools(node_class: Field, ctx: AnyContext) -> tuple[AnyContext, ...]:
+    """Return a context for each known NodePool for accelerators that refers to a node class.
+
+    A policy whose rule depends on the pools of a class, and not only on its being used for GPUs, evaluates these alone:
+    a class without a known pool may be for nodes without GPUs.
+    """
+    pools = ctx.facts.list(NODE_POOL)
+    if not isinstance(pools, Known):
+        return ()
+    by_reference, group = derived(pools, _by_reference, ctx), ctx.request.kind.group
+    name, prefix = node_class["metadata", "name"].text, node_class["metadata", "generateName"].text
+    alike = (
+        of_key
+        for (of, named), of_key in by_reference.items()
+        if of == group and (named == name if name else named.startswith(prefix))
+    )
+    return tuple(around for of_key in alike for around in of_key if around.derived(is_for_accelerators))
+
+
+def pools_doubt(ctx: AnyContext) -> Skip | None:
+    """Return why GPU pools of a node class may be missing from `gpu_pools`; None where all pools are known."""
+    pools = ctx.facts.list(NODE_POOL)
+    if isinstance(pools, Known):
+        return None if pools.complete else Skip("no known NodePool for GPUs uses the node class, but one may exist")
+    return Skip(pools.reason)
