@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from gpugate.policies.data.instance_types import InstanceTypes, Scale
     from gpugate.policies.sdk.node_pools import MatchingTypes
+    from gpugate.policies.sdk.platform import Taint
+    from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.quantity import Amount
 
 _MANUFACTURERS: Final = (f"{AWS}/instance-gpu-manufacturer", f"{AWS}/instance-accelerator-manufacturer")
@@ -65,6 +67,11 @@ def is_minor(make: Make, types: MatchingTypes) -> bool:
     """
     few = 2 * make.types.bit_count() < types.accelerated.bit_count()
     return few and not names_one_of(types, _made_by(make.manufacturer, types.catalogue))
+
+
+def taints_for(make: Make, ctx: AnyContext) -> tuple[Taint, ...]:
+    """Return the taints of which one is enough; none where the platform configures no taint for these nodes."""
+    return tuple(dict.fromkeys(taint for name in make.resources for taint in ctx.platform.taints_of(name)))
 
 
 def reachable(make: Make, limits: Mapping[str, Amount], catalogue: InstanceTypes) -> int | None:

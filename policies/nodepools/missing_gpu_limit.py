@@ -16,8 +16,8 @@ A limit of `nodes` has the same effect. So has `spec.replicas` of a static pool,
 `nodes`. A limit of `"0"` switches a pool off and is allowed. Limits of `cpu` and `memory` bound GPUs only indirectly.
 If they allow up to `at_most_indirect` GPUs, the pool gets a warning; if they allow more, it is denied.
 
-A pool may limit NVIDIA GPUs and also launch AMD GPUs. It gets a warning if it includes the AMD types only through a
-broad requirement, such as the category `g`.
+A pool may limit NVIDIA GPUs and also launch AMD GPUs. If it includes the AMD types only through a broad requirement, such
+as the category `g`, `nodepools/unpinned-manufacturer` reports them.
 
 A pool counts as a GPU pool if its requirements name types, families, categories or GPUs with an accelerator, even
 together with types that have none. A pool whose requirements name no types at all may launch GPU types too, but does
@@ -85,7 +85,7 @@ def _found(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[
     if unlimited and len(unlimited) == len(found):
         yield from _nothing_limited(pool, types, unlimited, ctx.params)
     else:
-        yield from (_another_make(make, types, pool["spec", "limits"]) for make in unlimited)
+        yield from (_another_make(make, pool["spec", "limits"]) for make in unlimited if not is_minor(make, types))
 
 
 def _too_many(pool: Field, types: MatchingTypes, found: tuple[Make, ...], most: int | None) -> Iterator[Violation]:
@@ -144,12 +144,11 @@ def _nothing_limited(
         yield Violation(limits.path, message, at_most, hint, why=why)
 
 
-def _another_make(make: Make, types: MatchingTypes, limits: Field) -> Violation:
+def _another_make(make: Make, limits: Field) -> Violation:
     count = make.offering.bit_count()
     return Violation(
         limits.path,
         f"{count} of the instance types {'has' if count == 1 else 'have'} {make.resources[0]}, but the pool has no limit on it",
-        at_most=Stance.WARN if is_minor(make, types) else Stance.ENFORCE,
         hint=f"add a limit of {make.resources[0]}, or require one manufacturer",
         why=f"The limits of the pool are on other accelerators. Nothing limits how many nodes Karpenter launches for Pods that request {make.resources[0]}.",
     )

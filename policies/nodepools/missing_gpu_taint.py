@@ -23,8 +23,8 @@ whether Pods without a GPU tolerate that taint. If `platform.taints` sets the ta
 that taint and is denied without it. Taints of other accelerators, of Karpenter and of Kubernetes do not protect the
 GPU nodes, so they do not count.
 
-A broad requirement, such as `instance-category`, may allow accelerators of several manufacturers. If the taint covers
-only some of them, the pool gets a warning. Require one manufacturer.
+If the taint covers the accelerators of only some manufacturers, require one manufacturer. If a broad requirement, such as
+`instance-category`, allows a few types of another manufacturer, `nodepools/unpinned-manufacturer` reports them.
 
 Split a pool that names types with and without GPUs, such as `[p5.48xlarge, t3.nano]`, into two pools. With a taint, an
 unsplit pool would exclude the Pods that use the types without GPUs. Without a taint these Pods run on the GPU nodes,
@@ -42,7 +42,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.nodepools._accelerators import is_minor, makes
+from gpugate.policies.nodepools._accelerators import is_minor, makes, taints_for
 from gpugate.policies.nodepools._gpu_pools import with_gpu_types
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, accelerator_taint_keys
@@ -80,21 +80,17 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
 def _found(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[Violation]:
     template = pool["spec", "template", "spec"]
     present = {t["key"].text for t in template["taints"] if t["effect"].text in HARD_EFFECTS}
-    wanted = {make: _taints(make, ctx) for make in makes(types)}
+    wanted = {make: taints_for(make, ctx) for make in makes(types)}
     open_to_all = [make for make, taints in wanted.items() if taints and present.isdisjoint(t.key for t in taints)]
     if not open_to_all:
         return
     if len(open_to_all) < len(wanted):
-        yield from (_another_make(make, types, template["taints"]) for make in open_to_all)
+        named = (make for make in open_to_all if not is_minor(make, types))
+        yield from (_another_make(make, types, template["taints"]) for make in named)
     else:
         largest = open_to_all[0]
         found = _none(template, largest.resources[0], wanted[largest], ctx)
         yield replace(found, hint=_APART, fix=None) if types.others else found
-
-
-def _taints(make: Make, ctx: Context[Params]) -> tuple[Taint, ...]:
-    """Return the taints of which one is enough; none where the platform configures no taint for these nodes."""
-    return tuple(dict.fromkeys(taint for name in make.resources for taint in ctx.platform.taints_of(name)))
 
 
 def _another_make(make: Make, types: MatchingTypes, taints: Field) -> Violation:
@@ -102,7 +98,6 @@ def _another_make(make: Make, types: MatchingTypes, taints: Field) -> Violation:
     return Violation(
         taints.path,
         f"{count} of the instance types {'has' if count == 1 else 'have'} {make.resources[0]}, but the pool has no taint for it",
-        at_most=Stance.WARN if is_minor(make, types) else Stance.ENFORCE,
         hint=_ONE_MANUFACTURER if types.catalogue.version else "allow instance types of one manufacturer only",
         why=f"The taint of the pool is for another accelerator. Pods that request {make.resources[0]} do not tolerate it, so they cannot run on nodes of this pool.",
     )

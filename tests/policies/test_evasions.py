@@ -70,7 +70,7 @@ def pool(trick: Case) -> Case:
             {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
             *trick.get(
                 "requirements",
-                [{"key": "karpenter.k8s.aws/instance-gpu-name", "operator": "In", "values": ["l4", "l40s", "a10g"]}],
+                [{"key": "karpenter.k8s.aws/instance-gpu-name", "operator": "In", "values": ["t4", "l40s", "a10g"]}],
             ),
         ],
         "taints": trick.get("taints", [{"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}]),

@@ -64,9 +64,8 @@ ALONE = {
     },
     "nodepool-gpu-general: NodePool gpu-general": {
         "nodepools/missing-cost-labels",
-        "nodepools/missing-gpu-limit",
-        "nodepools/missing-gpu-taint",
         "nodepools/shared-by-classes",
+        "nodepools/unpinned-manufacturer",
     },
     "nodepool-gpu-inference-of-eight-gpu-types: NodePool gpu-inference-pool": {
         "nodepools/missing-cost-labels",
@@ -78,8 +77,14 @@ ALONE = {
         "nodepools/single-instance-type",
     },
     "nodepool-gpu-inference-without-template: NodePool gpu-inference-pool": {"nodepools/incomplete-node-class-ref"},
-    "nodepool-gpu-inference: NodePool gpu-inference": {"nodepools/missing-cost-labels"},
-    "nodepool-gpu-spot-inference: NodePool gpu-spot-inference": {"nodepools/missing-cost-labels"},
+    "nodepool-gpu-inference: NodePool gpu-inference": {
+        "nodepools/fractional-gpu-types",
+        "nodepools/missing-cost-labels",
+    },
+    "nodepool-gpu-spot-inference: NodePool gpu-spot-inference": {
+        "nodepools/fractional-gpu-types",
+        "nodepools/missing-cost-labels",
+    },
     "nodepool-gpu-spot: NodePool gpu-spot-pool": {
         "nodepools/missing-cost-labels",
         "nodepools/shared-by-classes",
@@ -90,8 +95,8 @@ ALONE = {
         "nodepools/budget-blocks-empty",
         "nodepools/missing-cost-labels",
         "nodepools/missing-gpu-limit",
-        "nodepools/missing-gpu-taint",
         "nodepools/shared-by-classes",
+        "nodepools/unpinned-manufacturer",
     },
     "nodepool-gpu-training: NodePool gpu-training": {
         "nodepools/budget-blocks-empty",

@@ -22,7 +22,7 @@ def node_pool(
     capacity: str | Sequence[str] = "on-demand",
     gpus: int | str | None = 32,
     workload: str = "inference",
-    gpu_names: Sequence[str] = ("l4", "l40s", "a10g"),
+    gpu_names: Sequence[str] = ("t4", "l40s", "a10g"),
     patch: Mapping[str, Any] | None = None,
 ) -> Object:
     """Make a Karpenter NodePool (karpenter.sh/v1) for GPUs.

@@ -25,7 +25,7 @@ spec:
     spec:
       nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: gpu}
       requirements:
-        - {key: karpenter.k8s.aws/instance-gpu-name, operator: In, values: [l4, l40s, a10g]}
+        - {key: karpenter.k8s.aws/instance-gpu-name, operator: In, values: [t4, l40s, a10g]}
         - {key: kubernetes.io/arch, operator: In, values: [amd64]}
         - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
       taints:
