@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.sdk.node_pools import AWS, names_one_of
+from gpugate.policies.sdk.node_pools import AWS, limits, names_one_of
 from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gpugate.policies.data.instance_types import InstanceTypes, Scale
+    from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.node_pools import MatchingTypes
     from gpugate.policies.sdk.platform import Taint
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.quantity import Amount
 
 _MANUFACTURERS: Final = (f"{AWS}/instance-gpu-manufacturer", f"{AWS}/instance-accelerator-manufacturer")
+# The limit on the number of nodes; a static pool has its number of replicas.
+NODES: Final = "nodes"
 _BYTES_PER_MIB: Final = 2**20
 _RESOURCES: Final = {
     "nvidia": ("nvidia.com/gpu",),
@@ -44,6 +47,10 @@ class Make(Struct, frozen=True):
     resources: tuple[str, ...]
     types: int
     offering: int
+
+    def of_type(self, position: int) -> Make:
+        """Return the same make with one of its types only."""
+        return Make(self.manufacturer, self.resources, 1 << position, 1 << position)
 
 
 def makes(types: MatchingTypes) -> Iterator[Make]:
@@ -87,6 +94,24 @@ def reachable(make: Make, limits: Mapping[str, Amount], catalogue: InstanceTypes
         nodes = min(int(limit // _needed(name, position, catalogue)) for name, limit in bounds.items())
         most = max(most, nodes * devices(make, position, catalogue))
     return most
+
+
+def node_limits(pool: Field) -> dict[str, Amount]:
+    """Return the limits of a NodePool by resource, in which the replicas of a static pool count as nodes."""
+    found = limits(pool)
+    replicas = pool["spec", "replicas"].integer
+    if replicas is not None:
+        found[NODES] = min(replicas, found.get(NODES, replicas))
+    return found
+
+
+def most_allowed(make: Make, allowed: Mapping[str, Amount], catalogue: InstanceTypes) -> int | None:
+    """Return the most devices that all limits of a pool let it have; None where nothing bounds them."""
+    bounds = [reachable(make, {name: amount for name, amount in allowed.items() if name != NODES}, catalogue)]
+    bounds += [int(allowed[name]) for name in make.resources[:1] if name in allowed]
+    if NODES in allowed:
+        bounds.append(int(allowed[NODES]) * most_devices(make, catalogue))
+    return min((bound for bound in bounds if bound is not None), default=None)
 
 
 def devices(make: Make, position: int, catalogue: InstanceTypes) -> int:

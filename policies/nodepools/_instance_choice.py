@@ -84,6 +84,11 @@ def within_limits(types: MatchingTypes, pool: Field) -> int:
     return fitting
 
 
+def excluded_by_limits(types: MatchingTypes, pool: Field) -> bool:
+    """Tell whether the limits of a pool exclude every type with an accelerator that its requirements allow."""
+    return bool(types.accelerated) and not types.accelerated & within_limits(types, pool)
+
+
 def narrowest(types: MatchingTypes, pool: Field, offered: int, needed: int = 1) -> Narrowing | None:
     """Return what rules out the most types that all else would leave; None when nothing narrows them.
 

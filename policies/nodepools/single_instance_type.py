@@ -6,7 +6,8 @@ be unavailable for hours, in a whole region at once.
 
 All requirements together decide which types a pool can launch. Fewer types may remain than the list suggests: two
 values may name the same type, a label of the template acts as a requirement, and a limit may exclude the larger types.
-A pool that matches no type, or fewer types than its `minValues`, never launches a node.
+A pool that matches no type, or fewer types than its `minValues`, never launches a node. If the limits of a GPU pool
+exclude all its types, `nodepools/unreachable-limit` reports the pool.
 
 In a GPU pool, types without an accelerator do not count, because a Pod that requests a GPU cannot use them.
 `[g5.xlarge, t3.nano]` therefore counts as one type. A name that is not in gpugate's EC2 data does not count as a
@@ -38,6 +39,7 @@ import msgspec
 
 from gpugate.policies.nodepools._instance_choice import (
     edited,
+    excluded_by_limits,
     more_types,
     narrowest,
     no_types,
@@ -126,6 +128,8 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     counted = _counted(types, ctx)
     left = within_limits(types, pool) & counted
     if not left and not types.unknown:
+        if ctx.derived(is_gpu_pool) and excluded_by_limits(types, pool):
+            return  # nodepools/unreachable-limit reports it
         yield replace(no_types(types, pool, counted), why=_NO_NODE)
         return
     if ctx.params.min_values_policy == "strict":

@@ -161,9 +161,12 @@ def test_a_message_is_short_however_long_the_names_are() -> None:
     assert len(found.message) < 500
 
 
-def test_limits_that_leave_nothing_are_where_to_look() -> None:
-    (found,) = findings(one_of(GPU, "h100"), limits={"memory": "1Gi"})
-    assert (found.path, found.at_most) == (("spec", "limits", "memory"), Stance.ENFORCE)
+def test_limits_that_exclude_every_type_are_left_to_the_policy_on_limits() -> None:
+    assert findings(one_of(GPU, "h100"), limits={"memory": "1Gi"}) == []
+    (among_other_pools,) = findings(
+        one_of(TYPE, "c7i.large"), limits={"memory": "1Gi"}, params={"only_gpu_pools": False}
+    )
+    assert (among_other_pools.path, among_other_pools.at_most) == (("spec", "limits", "memory"), Stance.ENFORCE)
 
 
 @pytest.mark.parametrize(

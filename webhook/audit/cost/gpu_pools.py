@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from gpugate.policies.nodepools._accelerators import devices, makes, most_devices, reachable
+from gpugate.policies.nodepools._accelerators import NODES, devices, makes, most_allowed, node_limits
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.field import Field
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.platform import Platform, Target
     from gpugate.policies.sdk.quantity import Amount
     from gpugate.webhook.audit.cost.prices import Prices
-
-# As the policy on limits does: these bound GPUs by themselves, cpu and memory only by way of how much a node has.
-_NODES: Final = "nodes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +44,7 @@ class GpuPool:
 
     def most(self, make: Make) -> int | None:
         """Return the most devices of a make that it can have; None where nothing bounds them."""
-        if self.types is None:
-            return None
-        bounds = [reachable(make, {k: v for k, v in self.limits.items() if k != _NODES}, self.types.catalogue)]
-        bounds += [int(self.limits[name]) for name in make.resources[:1] if name in self.limits]
-        if _NODES in self.limits:
-            bounds.append(int(self.limits[_NODES]) * most_devices(make, self.types.catalogue))
-        return min((bound for bound in bounds if bound is not None), default=None)
+        return None if self.types is None else most_allowed(make, self.limits, self.types.catalogue)
 
 
 def gpu_pools(pools: Iterable[Mapping[str, Json]], platform: Platform, target: Target, prices: Prices) -> list[GpuPool]:
@@ -69,10 +60,7 @@ def _gpu_pool(pool: Field, platform: Platform, target: Target, prices: Prices) -
     if not node_pools.is_for_accelerators(pool, ctx):
         return None
     types = ctx.derived(node_pools.matching_types)
-    limits = dict(node_pools.limits(pool))
-    replicas = pool["spec", "replicas"].integer
-    if replicas is not None:
-        limits[_NODES] = min(replicas, limits.get(_NODES, replicas))
+    limits = node_limits(pool)
     offered = tuple(make for make in makes(types) if make.offering) if types else ()
     return GpuPool(ObjectName(kind.api_version, kind.kind, "", request.name), types, offered, limits)
 
@@ -80,7 +68,7 @@ def _gpu_pool(pool: Field, platform: Platform, target: Target, prices: Prices) -
 def unbounded_pools(pools: Iterable[GpuPool], prices: Prices) -> Iterator[Unbounded]:
     """Yield the pools whose GPUs nothing limits but perhaps their CPU and memory, and what those let them cost."""
     for pool in pools:
-        if _NODES in pool.limits:
+        if NODES in pool.limits:
             continue
         if pool.types is None:
             if not any("/" in name for name in pool.limits):
@@ -98,14 +86,15 @@ def _unbounded(pool: GpuPool, unlimited: list[Make], names: str, prices: Prices)
     worst: tuple[Fraction, str] | None = None
     unpriced = []
     for make in unlimited:
-        for position in prices.catalogue.positions_in(make.offering):
-            name = prices.catalogue.names[position]
+        catalogue = pool.types.catalogue if pool.types else prices.catalogue
+        for position in catalogue.positions_in(make.offering):
+            name = catalogue.names[position]
             price = prices.of(name)
             if price is None:
                 unpriced.append(name)
                 continue
-            gpus = pool.most(replace(make, types=1 << position, offering=1 << position)) or 0
-            usd = gpus * price / devices(make, position, prices.catalogue)
+            gpus = pool.most(make.of_type(position)) or 0
+            usd = gpus * price / devices(make, position, catalogue)
             worst = max(worst or (usd, name), (usd, name))
     bounding = " and ".join(name for name in ("cpu", "memory") if name in pool.limits)
     reason = f"no limit on {names}, only on {bounding}"
