@@ -47,6 +47,7 @@ from gpugate.policies.sdk.gpu_demand import gpu_demand
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, NODE_POOL_LABEL, is_gpu_pool, matching_types
 from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.platform import CLASSES_KEY, Taint
+from gpugate.policies.sdk.pod_requests import demand
 from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.policy import Params, validates
 from gpugate.policies.sdk.queues import QUEUE_NEEDS, admission
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.objects import Kind
     from gpugate.policies.sdk.platform import WorkloadClass
+    from gpugate.policies.sdk.pod_requests import Demand
     from gpugate.policies.sdk.policy import AnyContext, Context
 
 # Source: Karpenter v1.14.1 `pkg/utils/nodepool/nodepool.go` (OrderByWeight; a pool without a weight has 0, and equal
@@ -81,7 +83,9 @@ _TEMPLATE: Final = (
     "spec.initContainers.resources",
     "spec.initContainers.restartPolicy",
     "spec.nodeSelector",
+    "spec.overhead",
     "spec.resourceClaims",
+    "spec.resources",
     "spec.tolerations",
 )
 _JOB_FIELDS: Final = {
@@ -97,7 +101,7 @@ _JOB_FIELDS: Final = {
 def _need(kind: Kind) -> Need:
     paths = (".".join(path) for path in TEMPLATES[kind.group, kind.name])
     fields = tuple(f"{path}.{field}" for path in paths for field in _TEMPLATE)
-    return Need(kind, ("metadata.labels", *fields, *_JOB_FIELDS.get(kind.name, ())))
+    return Need(kind, ("metadata.labels", "spec.replicas", *fields, *_JOB_FIELDS.get(kind.name, ())))
 
 
 # What a policy that asks for the workloads of a pool declares that it looks up.
@@ -116,6 +120,8 @@ class GpuWorkload(Struct, frozen=True):
         template: its Pod template.
         selector: the labels that its nodes must have.
         has_affinity: whether a node affinity, or one of several flavors of its queue, asks for more.
+        wanted: what each of its Pods asks of a node.
+        pods: the number of its Pods, scalers left aside.
     """
 
     shown: str
@@ -123,6 +129,8 @@ class GpuWorkload(Struct, frozen=True):
     template: Field
     selector: dict[str, str]
     has_affinity: bool
+    wanted: Demand
+    pods: int
 
     @property
     def is_free(self) -> bool:
@@ -159,7 +167,20 @@ def _asking(kind: Kind, workload: Field, ctx: AnyContext) -> Iterator[GpuWorkloa
             selector = template["spec", "nodeSelector"].labels
             # Which of several flavors the Pods get is not known, so neither are their nodes.
             bound = bool(template["spec", "affinity", "nodeAffinity"].value) or len(queue.placements) > 1
-            yield GpuWorkload(shown, around.derived(workload_class).name, template, selector, bound)
+            wanted = demand(template, queue.placements[0].ctx)
+            pods = _pods(kind, workload)
+            yield GpuWorkload(shown, around.derived(workload_class).name, template, selector, bound, wanted, pods)
+
+
+def _pods(kind: Kind, workload: Field) -> int:
+    """Return how many Pods of a workload run at a time; one where it does not state it."""
+    if kind is objects.JOB:
+        stated = workload["spec", "parallelism"].integer
+    elif kind is objects.CRON_JOB:
+        stated = workload["spec", "jobTemplate", "spec", "parallelism"].integer
+    else:
+        stated = workload["spec", "replicas"].integer
+    return 1 if stated is None else stated
 
 
 _OF_KIND: Final = {kind: partial(_workloads, kind) for kind in _KINDS}

@@ -68,10 +68,12 @@ ALONE = {
         "nodepools/unpinned-manufacturer",
     },
     "nodepool-gpu-inference-of-eight-gpu-types: NodePool gpu-inference-pool": {
+        "nodepools/hasty-consolidation",
         "nodepools/missing-cost-labels",
         "nodepools/single-instance-type",
     },
     "nodepool-gpu-inference-without-node-class-group: NodePool gpu-inference-pool": {
+        "nodepools/hasty-consolidation",
         "nodepools/incomplete-node-class-ref",
         "nodepools/missing-cost-labels",
         "nodepools/single-instance-type",
@@ -95,6 +97,7 @@ ALONE = {
         "nodepools/budget-blocks-empty",
         "nodepools/missing-cost-labels",
         "nodepools/missing-gpu-limit",
+        "nodepools/shadowed-budget",
         "nodepools/shared-by-classes",
         "nodepools/unpinned-manufacturer",
     },
