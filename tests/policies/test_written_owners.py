@@ -110,6 +110,36 @@ def test_the_sender_of_a_node_claim_decides_whether_karpenter_made_it(user: str,
     assert bool([*verdict.findings]) is found
 
 
+KAITO: Json = {
+    "apiVersion": "karpenter.sh/v1",
+    "kind": "NodeClaim",
+    "metadata": {
+        "name": "ws1a2b3c4d5",
+        "labels": {"karpenter.sh/nodepool": "kaito", "kaito.sh/workspace": "llama"},
+    },
+    "spec": {
+        "nodeClassRef": {"group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": "gpu"},
+        "requirements": [{"key": "karpenter.azure.com/sku-name", "operator": "Exists"}],
+        "resources": {"requests": {"nvidia.com/gpu": "1"}},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("user", "expected"),
+    [
+        ("", []),
+        ("alice", ["nodepools/hand-made-nodeclaim"]),
+        ("system:serviceaccount:kube-system:karpenter", []),
+    ],
+)
+def test_the_label_of_kaito_counts_only_where_the_sender_is_unknown(user: str, expected: list[str]) -> None:
+    request = replace(CLAIM_EXAMPLE.request, object=KAITO, user=user)
+    verdict = evaluate(ruleset_of(CLAIM_EXAMPLE.config), request, RunFacts(()), today=dt.date(2026, 11, 21))
+
+    assert [finding.policy for finding in verdict.findings] == expected
+
+
 def test_metadata_of_karpenters_own_can_be_changed_by_anyone() -> None:
     new = {**CLAIM, "metadata": {**CLAIM["metadata"], "annotations": {"karpenter.sh/do-not-disrupt": "true"}}}
     request = replace(
@@ -136,7 +166,10 @@ def test_where_the_sender_is_not_known_everything_has_to_be_as_karpenter_writes_
     request = replace(CLAIM_EXAMPLE.request, object=changed, name=changed["metadata"]["name"])
     verdict = evaluate(ruleset_of(CLAIM_EXAMPLE.config), request, RunFacts(()), today=dt.date(2026, 11, 21))
 
-    assert [finding.policy for finding in verdict.findings] == ["nodepools/single-instance-type"]
+    assert [finding.policy for finding in verdict.findings] == [
+        "nodepools/hand-made-nodeclaim",
+        "nodepools/single-instance-type",
+    ]
 
 
 OF_SYSTEM = "system:serviceaccount:kube-system:"

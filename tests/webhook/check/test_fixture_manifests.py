@@ -162,6 +162,9 @@ TOGETHER = {
 COMPLETE = {
     "deployment-and-hpa-llm-inference: Deployment llm-inference": {"disruption/missing-inference-pdb"},
     "deployment-model-a-serving-without-selector: Deployment model-a-serving": {"disruption/missing-inference-pdb"},
+    "nodepool-gpu-spot: NodePool gpu-spot-pool": {"nodepools/dangling-node-class"},
+    "nodepool-inferentia: NodePool inferentia": {"nodepools/dangling-node-class"},
+    "nodepool-multi-arch: NodePool multi-arch": {"nodepools/dangling-node-class"},
     "scaledobject-vllm: ScaledObject vllm-scaler": {"scaling/missing-target"},
 }
 
