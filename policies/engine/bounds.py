@@ -129,6 +129,12 @@ _BOUNDS: Final[dict[tuple[str, str], dict[str, int]]] = {
         **_below("spec.template", _NODE),
     },
     ("karpenter.sh", "NodeClaim"): _NODE,
+    ("karpenter.sh", "NodeOverlay"): {
+        **_below("metadata", _METADATA),
+        "spec.capacity": 1_000,
+        "spec.requirements": 1_000,
+        "spec.requirements.*.values": 2_000,
+    },
     ("karpenter.sh", "Machine"): _NODE,
     ("karpenter.sh", "Provisioner"): {
         **_NODE,

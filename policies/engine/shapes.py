@@ -197,6 +197,10 @@ _SHAPES: Final = {
         ),
     ),
     ("karpenter.sh", "NodeClaim"): _object(metadata=_METADATA, spec=_NODE_CLAIM_SPEC),
+    ("karpenter.sh", "NodeOverlay"): _object(
+        metadata=_METADATA,
+        spec=_object(capacity=_QUANTITIES, price=_STRING, requirements=_List(_REQUIREMENT)),
+    ),
     ("karpenter.k8s.aws", "EC2NodeClass"): _object(metadata=_METADATA, spec=_EC2_NODE_CLASS_SPEC),
     ("keda.sh", "ScaledObject"): _object(metadata=_METADATA, spec=_object(scaleTargetRef=_SCALE_TARGET)),
     ("autoscaling", "HorizontalPodAutoscaler"): _object(

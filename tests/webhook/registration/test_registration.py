@@ -159,7 +159,9 @@ def test_a_deletion_is_sent_where_a_policy_judges_it() -> None:
     ruleset = bind([Policy("nodepools/x", "", (handler,))], PolicyConfig())
 
     assert sent(entries(ruleset, "validating")["pools.gpugate.dev"]) == {"nodepools.karpenter.sh": "DELETE"}
-    assert not any("DELETE" in str(sent(each)) for each in entries(shipped(), "validating").values())
+    rules = [rule for each in entries(shipped(), "validating").values() for rule in each["rules"]]
+    deleted = {(*rule["apiGroups"], *rule["resources"]) for rule in rules if "DELETE" in rule["operations"]}
+    assert deleted == {("karpenter.sh", "nodepools")}
 
 
 def test_no_rule_stands_for_more_than_it_names() -> None:
@@ -388,7 +390,7 @@ def test_karpenter_writes_node_pools_without_us_and_nothing_else() -> None:
         in each["matchConditions"]
     }
 
-    assert exempt == {"pools.gpugate.dev", "nodeclaims.gpugate.dev"}
+    assert exempt == {"pools.gpugate.dev", "warnings.pools.gpugate.dev", "nodeclaims.gpugate.dev"}
 
 
 BUNDLE = base64.b64encode(b"authority").decode()
