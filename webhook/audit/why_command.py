@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from gpugate.policies.sdk.facts import Known, named
+from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.field import Field, UnknownValueError
 from gpugate.policies.sdk.launch_failures import quantity_text, results
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
-from gpugate.policies.sdk.objects import (
-    NODE_POOL,
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
-    POD,
-    STORAGE_CLASS,
-    Operation,
-    Request,
-    Wrapper,
-)
+from gpugate.policies.sdk.objects import NODE_POOL, POD, Operation, Request, Wrapper
 from gpugate.policies.sdk.platform import Platform, Target
 from gpugate.policies.sdk.pod_requests import Demand, demand
 from gpugate.policies.sdk.policy import Context, Params
 from gpugate.policies.sdk.provisioning import PROVISIONING_NEEDS
-from gpugate.policies.sdk.scheduling import Requirement, combine, read_requirement
 from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.volumes import VOLUME_NEEDS, required_by_volumes
+from gpugate.webhook.audit import why_json
 from gpugate.webhook.audit.dump import DumpSource
 from gpugate.webhook.audit.live import LiveSource, Throttle
 from gpugate.webhook.audit.source import NotReadError
+from gpugate.webhook.audit.why_json import PodAnswer, PoolAnswer, WhyReport
 from gpugate.webhook.cli import options
 from gpugate.webhook.cli.options import Parser, UsageError
 from gpugate.webhook.cluster.connection import connect
@@ -38,7 +31,7 @@ from gpugate.webhook.cluster.credentials import context_name
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.cluster.options import choose_cluster
 from gpugate.webhook.manifests.load import RunFacts, load
-from gpugate.webhook.report.plain import plain, plain_json
+from gpugate.webhook.report.plain import plain
 
 if TYPE_CHECKING:
     import argparse
@@ -47,21 +40,9 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.launch_failures import Result
     from gpugate.policies.sdk.objects import Kind
     from gpugate.policies.sdk.policy import AnyContext
-    from gpugate.policies.sdk.scheduling import Requirements
     from gpugate.webhook.audit.source import Source
 
-SCHEMA: Final = "gpugate.dev/why/v1"
-
-_LOOKED_UP: Final = (
-    *(need.kind for need in PROVISIONING_NEEDS),
-    PERSISTENT_VOLUME_CLAIM,
-    PERSISTENT_VOLUME,
-    STORAGE_CLASS,
-)
-# What the EBS CSI driver calls a zone (Karpenter AWS provider v1.14.1 `pkg/operator/operator.go`).
-_ZONES: Final = {"topology.ebs.csi.aws.com/zone": "topology.kubernetes.io/zone"}
-# A Pod with several volumes in several zones each has every combination of them.
-_MOST_VOLUMES: Final = 64
+_LOOKED_UP: Final = tuple(need.kind for need in (*PROVISIONING_NEEDS, *VOLUME_NEEDS))
 _QPS: Final = 50.0
 _BURST: Final = 100
 _NONE_CAN: Final = 1
@@ -113,7 +94,7 @@ def main(arguments: Sequence[str]) -> int:
     except UnknownValueError as unknown:
         print(f"error: the value of placeholder {plain(unknown.text)} is unknown: render it first", file=sys.stderr)
         return _INCOMPLETE
-    sys.stdout.write(write_json(answers) if args.output == "json" else write_text(answers))
+    sys.stdout.write(why_json.render(report(answers)) if args.output == "json" else write_text(answers))
     return 0 if all(answer.possible for answer in answers) else _NONE_CAN
 
 
@@ -216,7 +197,7 @@ def _named(source: Source, namespace: str, name: str) -> Request:
         raise _UnreadableError(str(error)) from None
     if stored_pod is None:
         raise _UnreadableError(f"Pod {namespace}/{name} does not exist: set its namespace with -n")
-    return Request(stored_pod.kind, Operation.CREATE, stored_pod.object, namespace=namespace)
+    return Request(stored_pod.kind, Operation.CREATE, stored_pod.object, name=name, namespace=namespace)
 
 
 def _is_named(obj: Mapping[str, Any], namespace: str, name: str) -> bool:
@@ -241,75 +222,32 @@ def _pods(request: Request) -> Iterator[Pod]:
 def _answer(pod: Pod, facts: RunFacts, *, ignores_claims: bool) -> Answer:
     tables = {INSTANCE_TYPES.name: INSTANCE_TYPES.load()}
     ctx: AnyContext = Context(Params(), pod.field, pod.wrapper, pod.request, facts, Platform(), Target(), tables)
-    wanted = msgspec.structs.replace(demand(pod.field, ctx), volumes=_volumes(pod, ctx))
+    wanted = msgspec.structs.replace(demand(pod.field, ctx), volumes=required_by_volumes(pod.field, ctx))
     return Answer(pod, wanted, results(wanted, ctx, ignores_claims=ignores_claims, used=True))
 
 
-def _volumes(pod: Pod, ctx: AnyContext) -> tuple[Requirements, ...]:
-    """Return what the volumes of a Pod require of the labels of its node: one of these.
-
-    A claim that is bound has the terms of its volume, another one the topologies of its class. A local volume's host does
-    not count: another node has a volume of its own (Karpenter v1.14.1 `volumetopology.go`).
-    """
-    alternatives: list[dict[str, Requirement]] = [{}]
-    for volume in pod.field["spec", "volumes"]:
-        name = volume["persistentVolumeClaim", "claimName"].text
-        terms = list(_topologies(name, pod.request.namespace, ctx)) if name else []
-        if terms and len(alternatives) * len(terms) <= _MOST_VOLUMES:
-            alternatives = [
-                combine((*alternative.items(), *term.items())) for alternative in alternatives for term in terms
-            ]
-    return tuple(alternatives) if alternatives != [{}] else ()
+def report(answers: Sequence[Answer]) -> WhyReport:
+    """Return the records of answers."""
+    return WhyReport(tuple(_described(answer) for answer in answers))
 
 
-def _topologies(claim_name: str, namespace: str, ctx: AnyContext) -> Iterator[Requirements]:
-    claim = _find(PERSISTENT_VOLUME_CLAIM, claim_name, ctx, namespace)
-    if claim["spec", "volumeName"].text:
-        volume = _find(PERSISTENT_VOLUME, claim["spec", "volumeName"].text, ctx)["spec"]
-        is_local = bool(volume["local"] or volume["hostPath"])
-        for term in volume["nodeAffinity", "required", "nodeSelectorTerms"]:
-            read = (read_requirement(entry) for entry in term["matchExpressions"])
-            movable = (pair for pair in read if pair and not (is_local and pair[0] == "kubernetes.io/hostname"))
-            yield combine((_ZONES.get(key, key), requirement) for key, requirement in movable)
-    else:
-        for topology in _find(STORAGE_CLASS, claim["spec", "storageClassName"].text, ctx)["allowedTopologies"]:
-            yield combine(
-                (_ZONES.get(key, key), Requirement(complement=False, values=frozenset(entry["values"].texts)))
-                for entry in topology["matchLabelExpressions"]
-                if (key := entry["key"].text)
-            )
+def _described(answer: Answer) -> PodAnswer:
+    requests = {name: quantity_text(name, amount) for name, amount in sorted(answer.wanted.requests.items())}
+    pools = (
+        PoolAnswer(
+            name=result.pool,
+            launchable=_word(result),
+            instance_types=result.types,
+            term=result.failure.term if result.failure else "",
+            reason=result.failure.text if result.failure else result.doubt,
+            change=result.failure.change if result.failure else "",
+        )
+        for result in answer.pools
+    )
+    return PodAnswer(answer.pod.name, answer.possible, requests, tuple(pools))
 
 
-def _find(kind: Kind, name: str, ctx: AnyContext, namespace: str | None = None) -> Field:
-    return named(ctx.facts.list(kind, namespace), name) or Field(None)
-
-
-def write_json(answers: Sequence[Answer]) -> str:
-    """Write answers as one JSON document."""
-    document = {"schema": SCHEMA, "pods": [_described(answer) for answer in answers]}
-    return plain_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"
-
-
-def _described(answer: Answer) -> dict[str, Any]:
-    return {
-        "pod": answer.pod.name,
-        "launchable": answer.possible,
-        "requests": {name: quantity_text(name, amount) for name, amount in sorted(answer.wanted.requests.items())},
-        "pools": [
-            {
-                "name": result.pool,
-                "launchable": _word(result),
-                "instance_types": result.types,
-                "term": result.failure.term if result.failure else "",
-                "reason": result.failure.text if result.failure else result.doubt,
-                "change": result.failure.change if result.failure else "",
-            }
-            for result in answer.pools
-        ],
-    }
-
-
-def _word(result: Result) -> str:
+def _word(result: Result) -> Literal["yes", "maybe", "no"]:
     if result.failure:
         return "no"
     return "maybe" if result.doubt else "yes"

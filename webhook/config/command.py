@@ -12,6 +12,7 @@ from gpugate.policies.engine.config import API_VERSION, KIND, PolicyConfig
 from gpugate.policies.engine.ruleset import entry_of
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.platform import CLASSES_KEY
+from gpugate.webhook.audit import why_json
 from gpugate.webhook.audit.formats import json as audit_json
 from gpugate.webhook.check import flags as check_flags
 from gpugate.webhook.cli import options, project_flags
@@ -125,6 +126,7 @@ _SCHEMAS: Final = {
     "project": project_schema,
     "test": case_schema,
     "audit": audit_json.schema,
+    "why": why_json.schema,
 }
 
 
@@ -210,11 +212,16 @@ def parser() -> Parser:
     schema = commands.add_parser(
         "schema",
         help="print a JSON schema",
-        description="Print the JSON schema of policy.yaml, the project file, a test file or an audit.",
-        epilog="examples:\n  gpugate config schema project > .gpugate.schema.json",
+        description="Print the JSON schema of a file that gpugate reads, or of a document that it writes.",
+        epilog="examples:\n  gpugate config schema project > .gpugate.schema.json\n",
     )
     schema.add_argument(
-        "of", nargs="?", choices=tuple(_SCHEMAS), default="policy", help="which schema (default: policy)"
+        "of",
+        nargs="?",
+        metavar="SCHEMA",
+        choices=tuple(_SCHEMAS),
+        default="policy",
+        help=f"{options.listed(tuple(_SCHEMAS))} (default: policy)",
     )
     return flags
 

@@ -1,4 +1,4 @@
-"""The published JSON schemas: policy file, project file and test cases."""
+"""The published JSON schemas of the files that gpugate reads and of the documents that it writes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import msgspec
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import API_VERSION, KIND, PolicyConfig, PolicyEntry
+from gpugate.webhook.audit import why_json
 from gpugate.webhook.audit.formats import json as audit_json
 from gpugate.webhook.manifests.case_format import Asked, CaseFileFormat, Definition, Expect, FromFile, Merged, Setting
 from gpugate.webhook.project.read import ProjectConfig
@@ -161,6 +162,7 @@ def published_schemas() -> Mapping[str, str]:
         "project-v1.schema.json": project_schema(),
         "test-v1.schema.json": case_schema(),
         "audit-v1.schema.json": audit_json.schema(),
+        "why-v1.schema.json": why_json.schema(),
     }
     return {
         name: f"{msgspec.json.format(msgspec.json.encode(schema), indent=2).decode()}\n"

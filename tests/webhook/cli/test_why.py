@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import fastjsonschema
 import pytest
+from cluster.fake_api_server import FakeApiServer
+
+from gpugate.policies.sdk.objects import POD
+from gpugate.policies.sdk.provisioning import PROVISIONING_NEEDS
+from gpugate.policies.sdk.volumes import VOLUME_NEEDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     Run = Callable[..., Any]
@@ -109,6 +115,23 @@ def test_json_has_the_same(gpugate: Run, written: Callable[..., Path]) -> None:
     }
 
 
+def test_the_schema_describes_every_answer(gpugate: Run, written: Callable[..., Path]) -> None:
+    schema = json.loads(gpugate("config", "schema", "why").out)
+    validate = fastjsonschema.compile(schema)
+    newer = node_pool("newer", "p9.48xlarge")
+    ran = gpugate(
+        "why", written("pods.json", pod(8), job(1)), "--from", written("pools.json", G4, G5, newer), "-o", "json"
+    )
+    document = json.loads(ran.out)
+
+    validate(document)
+
+    assert {pool["launchable"] for of_pod in document["pods"] for pool in of_pod["pools"]} == {"yes", "maybe", "no"}
+    for wrong in ({"schema": "gpugate.dev/why/v2"}, {"pods": [{}]}, {"pods": None}):
+        with pytest.raises(fastjsonschema.JsonSchemaException):
+            validate(document | wrong)
+
+
 @pytest.mark.parametrize(
     ("known", "said"),
     [
@@ -132,6 +155,7 @@ def test_a_pod_of_a_dump_by_its_name(
     ran = gpugate("why", "pod/train", "-n", "ml", "--from", written("dump.json", pod(1, claim="data"), *known))
 
     assert said in ran.out
+    assert ran.out.startswith("Pod ml/train: ")
     assert ran.code == (0 if said == "yes" else 1)
 
 
@@ -178,3 +202,44 @@ def test_claims_are_compared_only_if_karpenter_does(gpugate: Run, written: Calla
 
     assert "claims: the Pod uses a ResourceClaim" in gpugate("why", file, "--from", pools).out
     assert gpugate("why", file, "--from", pools, "--dra").code == 0
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApiServer]:
+    """An API server that serves what is looked up, with a Pod, two pools and its volume in the zone of none."""
+    server = FakeApiServer()
+    for kind in (POD, *dict.fromkeys(need.kind for need in (*PROVISIONING_NEEDS, *VOLUME_NEEDS))):
+        versions = ("v1",) if kind.versions == ("*",) else tuple(reversed(kind.versions))
+        server.serve(kind.group, versions, kind.name, kind.plural, namespaced=kind.namespaced)
+    claim, volume = bound("us-east-1b")
+    server.store.put(("karpenter.sh", "nodepools"), G4)
+    server.store.put(("karpenter.sh", "nodepools"), G5)
+    server.store.put(("", "pods"), pod(1, claim="data"))
+    server.store.put(("", "persistentvolumeclaims"), claim)
+    server.store.put(("", "persistentvolumes"), volume)
+    yield server.start()
+    server.stop()
+
+
+def test_a_pod_of_a_cluster_by_its_name(api: FakeApiServer, gpugate: Run, tmp_path: Path) -> None:
+    cluster = ("--kubeconfig", api.kubeconfig(tmp_path / "kubeconfig"))
+    failure = f"volumes: its volumes require {ZONE} us-east-1b, which the pool does not allow"
+
+    ran = gpugate("why", "pod/train", "-n", "ml", *cluster)
+
+    assert (ran.code, ran.err) == (1, "")
+    assert ran.out == (
+        "Pod ml/train: no NodePool can launch a node for it\n"
+        "  requests 1 nvidia.com/gpu\n"
+        + "".join(
+            f"  {name}  no     {failure}\n             fix: allow us-east-1b for {ZONE}\n" for name in ("g4", "g5")
+        )
+    )
+    writes = {request.partition(" ")[2] for request in api.requests if not request.startswith("GET")}
+    assert writes <= {"/apis/authentication.k8s.io/v1/selfsubjectreviews"}
+
+
+def test_a_pod_that_a_cluster_does_not_have(api: FakeApiServer, gpugate: Run, tmp_path: Path) -> None:
+    ran = gpugate("why", "pod/other", "-n", "ml", "--kubeconfig", api.kubeconfig(tmp_path / "kubeconfig"))
+
+    assert (ran.code, ran.err) == (4, "error: Pod ml/other does not exist: set its namespace with -n\n")
