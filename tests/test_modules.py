@@ -19,6 +19,7 @@ KEPT = {
     "webhook.admission.serve_worker": "runs in the worker processes, `serve` in their parent",
     "webhook.admission.tracing": "imported only with `--trace`, because its package is an extra",
     "webhook.audit.facts": "the implementation of `Facts` for audits; the scan fills it",
+    "webhook.audit.pending": "the rule for Pods that wait for a node; the scan only hands them over",
     "webhook.audit.cost.scalers": "one of the subjects of a cost report",
     "webhook.audit.cost.waste": "one of the subjects of a cost report",
     "tools.command_reference": "one of the generators",

@@ -23,8 +23,9 @@ not report:
 - Pods that a known node has room for, and Pods in clusters with GPU nodes that Karpenter did not launch.
 - Pods in clusters without a NodePool for GPUs, where something else than Karpenter starts GPU nodes.
 - Pods of a Kueue queue whose flavors are not known.
-- Pods whose cause another policy reports: a label that exists only on nodes that run (`pods/late-node-label`) and a
-  missing toleration of GPU nodes (`pods/missing-gpu-toleration`).
+- Pods whose cause another policy reports: a label that exists only on nodes that run (`pods/late-node-label`), a
+  missing toleration of GPU nodes (`pods/missing-gpu-toleration`), and limits of a NodePool that are below the size of
+  all its nodes (`nodepools/unreachable-limit`).
 - Pods with ResourceClaims in files, because files do not contain nodes.
 
 Where gpugate does not know whether a NodePool can launch a node, it can: if its provider is not EC2 and the policy file
@@ -59,10 +60,11 @@ from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.pod_requests import demand, read_amounts
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
-from gpugate.policies.sdk.provisioning import PROVISIONING_NEEDS, launchable
+from gpugate.policies.sdk.provisioning import PROVISIONING_NEEDS, launch_pools, launchable
 from gpugate.policies.sdk.queues import QUEUE_NEEDS, admission
 from gpugate.policies.sdk.scheduling import HARD_EFFECTS, REQUIRED, alternatives
 from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.volumes import VOLUME_NEEDS
 from gpugate.policies.sdk.workload_class import ceiling_of_templates, owner_kind
 
 if TYPE_CHECKING:
@@ -125,8 +127,61 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     if _may_run_on_a_node(wanted[0][0], ctx):
         return
     found = results(wanted[0][0], wanted[0][1], ignores_claims=ignored)
-    if not any(_is_for_another(each, pod, ctx) for each in found):
-        yield _violation(found, wanted[0][0], pools, ctx)
+    too_small = derived(pools, _with_limits_below_one_node, ctx)
+    if not any(_is_for_another(each, pod, too_small, ctx) for each in found):
+        reason = _reason(found, pools, ctx)
+        yield Violation(
+            _path(reason.closest, wanted[0][0].pod),
+            f"no NodePool can launch a node for it: {reason.text}",
+            ceiling_of_templates(ctx),
+            reason.hint,
+            why=_WHY,
+            same_as=_MIG_POLICIES,
+        )
+
+
+class Reason(Struct, frozen=True):
+    """Why no NodePool can launch a node for a Pod.
+
+    Attributes:
+        text: the NodePools that come closest, each with the first term that fails.
+        hint: the smallest change, as an imperative.
+        closest: the failure of the NodePool that comes closest.
+        results: what each NodePool can do, in the order of their names.
+    """
+
+    text: str
+    hint: str
+    closest: Failure
+    results: tuple[Result, ...]
+
+
+# What `why_pending` looks up in addition to the policy.
+PENDING_NEEDS: Final = (Need(NODE_POOL, ("status.resources",)), *VOLUME_NEEDS)
+
+
+def why_pending(wanted: Demand, ctx: AnyContext, *, ignores_claims: bool) -> Reason | None:
+    """Return why no NodePool can launch a node for a Pod that is not scheduled; None if one can, or may.
+
+    In addition to what the policy compares, resources in use count towards limits, and volumes have their zones. Nodes of
+    NodePools are not compared, because they have no room for the Pod now. Where the policy reports no Pod, or another policy
+    reports the cause, the result is None too.
+    """
+    pools = ctx.facts.list(NODE_POOL)
+    if not (isinstance(pools, Known) and pools.complete and derived(pools, _for_gpus, ctx)):
+        return None
+    if is_of_daemon_set(wanted.pod, ctx) or is_bound(wanted.pod, ctx) or _is_late(pools, ctx):
+        return None
+    nodes = _known_nodes(ctx)
+    if any(node.has_accelerators and (wanted.claims or not node.of_pool) for node in nodes):
+        return None
+    if wanted.claims and not nodes:
+        return None
+    found = results(wanted, ctx, ignores_claims=ignores_claims, used=True)
+    too_small = derived(pools, _with_limits_below_one_node, ctx)
+    if any(each.failure is None or _is_for_another(each, wanted.pod, too_small, ctx) for each in found):
+        return None
+    return _reason(found, pools, ctx)
 
 
 def _is_late(pools: Known, ctx: AnyContext) -> bool:
@@ -141,14 +196,27 @@ def _is_late(pools: Known, ctx: AnyContext) -> bool:
     )
 
 
-def _is_for_another(result: Result, pod: Field, ctx: AnyContext) -> bool:
-    """Tell whether the Pod may have a toleration that its template lacks, or another policy reports that it is missing.
+def _with_limits_below_one_node(pools: Known, ctx: AnyContext) -> frozenset[str]:
+    """Return the NodePools whose limits exclude all their types with accelerators, which nodepools/unreachable-limit reports."""
+    return frozenset(
+        pool.name
+        for pool in launch_pools(ctx)
+        if pool.offer
+        and pool.offer.types.accelerated
+        and not pool.offer.types.accelerated & pool.offer.within
+        and all(limit > 0 for limit in pool.remaining.values())
+        and pool.name in derived(pools, _for_gpus, ctx)
+    )
+
+
+def _is_for_another(result: Result, pod: Field, too_small: frozenset[str], ctx: AnyContext) -> bool:
+    """Tell whether another policy reports the cause, or the Pod may have a toleration that its template lacks.
 
     A RuntimeClass and the controllers of custom workloads may add tolerations.
     """
     failure = result.failure
     if failure is None or failure.term != "taints":
-        return False
+        return failure is not None and failure.term == "limits" and result.pool in too_small
     added = ctx.wrapper is not None and ctx.wrapper.kind.group not in _OWN_GROUPS
     return added or bool(pod["spec", "runtimeClassName"]) or failure.key in accelerator_taint_keys(ctx)
 
@@ -168,11 +236,15 @@ def _may_run_on_a_node(wanted: Demand, ctx: AnyContext) -> bool:
 
     Cluster autoscalers start nodes like those that run. Room is not compared, because Pods that end make room.
     """
-    fact = ctx.facts.list(NODE)
-    nodes = derived(fact, _nodes, ctx) if isinstance(fact, Known) else ()
+    nodes = _known_nodes(ctx)
     if wanted.claims:
         return not nodes or any(node.has_accelerators for node in nodes)
     return any((not node.of_pool and node.has_accelerators) or _fits(wanted, node) for node in nodes)
+
+
+def _known_nodes(ctx: AnyContext) -> tuple[_Node, ...]:
+    fact = ctx.facts.list(NODE)
+    return derived(fact, _nodes, ctx) if isinstance(fact, Known) else ()
 
 
 def _nodes(known: Known, ctx: AnyContext) -> tuple[_Node, ...]:
@@ -206,7 +278,7 @@ def _fits(wanted: Demand, node: _Node) -> bool:
     )
 
 
-def _violation(found: tuple[Result, ...], wanted: Demand, pools: Known, ctx: AnyContext) -> Violation:
+def _reason(found: tuple[Result, ...], pools: Known, ctx: AnyContext) -> Reason:
     for_gpus = derived(pools, _for_gpus, ctx)
     failed = [(each.pool, each.failure) for each in found if each.failure]
     # Those that come closest first.
@@ -220,9 +292,7 @@ def _violation(found: tuple[Result, ...], wanted: Demand, pools: Known, ctx: Any
     hint = closest.change if closest.of_pod else f"in NodePool {pool}, {closest.change}"
     if not closest.change:
         hint = "run `gpugate why` to compare the Pod with each NodePool"
-    message = f"no NodePool can launch a node for it: {text}"
-    path = _path(closest, wanted.pod)
-    return Violation(path, message, ceiling_of_templates(ctx), hint, why=_WHY, same_as=_MIG_POLICIES)
+    return Reason(text, hint, closest, found)
 
 
 def _for_gpus(pools: Known, ctx: AnyContext) -> frozenset[str]:

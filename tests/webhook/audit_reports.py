@@ -25,6 +25,9 @@ from gpugate.webhook.audit.model import (
     Finding,
     Fix,
     NotEvaluated,
+    PendingOwner,
+    PendingPods,
+    PoolFailure,
     PoolUse,
     Summary,
     Unbounded,
@@ -192,6 +195,22 @@ def audit(findings: int = 120) -> AuditReport:
             ),
             unpriced_gpus=3.0,
         ),
+        pending=(
+            PendingPods(
+                "NodePool gpu-h100: its limit leaves 4 nvidia.com/gpu, and every instance type that fits the Pod has more; "
+                "NodePool inference: taint nvidia.com/gpu:NoSchedule is not tolerated",
+                "in NodePool gpu-h100, raise its limit of nvidia.com/gpu",
+                3,
+                (
+                    PendingOwner(ObjectName("batch/v1", "Job", "team-llm", "pretrain"), 2, "pretrain-x7x2k"),
+                    PendingOwner(ObjectName("v1", "Pod", "research", "notebook-1"), 1, "notebook-1"),
+                ),
+                (
+                    PoolFailure("gpu-h100", "limits", "its limit leaves 4 nvidia.com/gpu", "raise its limit"),
+                    PoolFailure("inference", "taints", "taint nvidia.com/gpu:NoSchedule is not tolerated", ""),
+                ),
+            ),
+        ),
         expired=("“notebooks until the move” of research ended on 2026-06-30",),
         unused=("“legacy-*” of platform matches no NodePool",),
         remarks=("ScaledObject team-llm/chat changed while it was read; the second reading counts",),
@@ -221,6 +240,9 @@ def hostile() -> AuditReport:
             unbounded=(Unbounded(name, nasty, 1.0),),
             wasted=(Wasted(name, nasty, 1.0, None),),
             pools=(PoolUse(nasty, nasty, 1, 2.0, 1.0, None),),
+        ),
+        pending=(
+            PendingPods(nasty, nasty, 1, (PendingOwner(name, 1, nasty),), (PoolFailure(nasty, nasty, nasty, nasty),)),
         ),
         expired=(nasty,),
         unused=(nasty,),

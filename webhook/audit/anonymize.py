@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from gpugate.policies.sdk.field import Json
-    from gpugate.webhook.audit.model import Audited, AuditReport, Cost, Finding
+    from gpugate.webhook.audit.model import Audited, AuditReport, Cost, Finding, PendingPods
     from gpugate.webhook.report.located import ObjectName
 
 # A sequence of characters of names, paths and keys; punctuation at the end belongs to the sentence.
@@ -200,6 +200,7 @@ def anonymize(report: AuditReport, names: Pseudonyms) -> AuditReport:
             replace(gap, what=names.text(gap.what), reason=names.text(gap.reason)) for gap in report.not_evaluated
         ),
         cost=_cost(report.cost, names) if report.cost else None,
+        pending=tuple(_pending(group, names) for group in report.pending),
         expired=tuple(map(names.text, report.expired)),
         unused=tuple(map(names.text, report.unused)),
         remarks=tuple(map(names.text, report.remarks)),
@@ -222,6 +223,9 @@ def _names(report: AuditReport, comparison: Comparison | None) -> Iterator[str]:
         yield from (name.namespace, name.name, name.name.rstrip("*").rstrip("-"))
     for pool in report.cost.pools if report.cost else ():
         yield pool.node_pool
+    for group in report.pending:
+        yield from (failure.node_pool for failure in group.node_pools)
+        yield from (owner.example for owner in group.owners)
 
 
 def _objects(report: AuditReport, comparison: Comparison | None) -> Iterator[ObjectName]:
@@ -229,6 +233,7 @@ def _objects(report: AuditReport, comparison: Comparison | None) -> Iterator[Obj
         yield audited.object
         yield from (finding.dependent for finding in audited.findings if finding.dependent)
         yield from (name for finding in audited.findings for name in finding.related)
+    yield from (owner.object for group in report.pending for owner in group.owners)
     if report.cost:
         yield from (unbounded.object for unbounded in report.cost.unbounded)
         yield from (wasted.object for wasted in report.cost.wasted)
@@ -276,6 +281,27 @@ def _fix(fix: Fix, names: Pseudonyms) -> Fix:
 def _patch(patch: Patch, names: Pseudonyms) -> Patch:
     path = tuple(names.text(part) if isinstance(part, str) else part for part in patch.path)
     return Patch(patch.op, path, names.value(patch.value), names.text(patch.reason))
+
+
+def _pending(group: PendingPods, names: Pseudonyms) -> PendingPods:
+    return replace(
+        group,
+        reason=names.text(group.reason),
+        hint=names.text(group.hint),
+        owners=tuple(
+            replace(owner, object=_object(owner.object, names), example=names.of(owner.example))
+            for owner in group.owners
+        ),
+        node_pools=tuple(
+            replace(
+                failure,
+                node_pool=names.of(failure.node_pool),
+                reason=names.text(failure.reason),
+                change=names.text(failure.change),
+            )
+            for failure in group.node_pools
+        ),
+    )
 
 
 def _cost(cost: Cost, names: Pseudonyms) -> Cost:

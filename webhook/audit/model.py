@@ -170,6 +170,36 @@ class PoolUse(msgspec.Struct, frozen=True):
     usd_per_hour: Usd | None
 
 
+class PoolFailure(msgspec.Struct, frozen=True):
+    """Why a NodePool cannot launch a node for a Pod."""
+
+    node_pool: str
+    term: Annotated[
+        str,
+        Meta(description="the first term that fails: claims, limits, taints, labels, volumes, types or resources"),
+    ]
+    reason: str
+    change: Annotated[str, Meta(description="the smallest change that removes the failure; empty if none is known")]
+
+
+class PendingOwner(msgspec.Struct, frozen=True):
+    """A top-level owner of Pods that wait for a node."""
+
+    object: ObjectName
+    pods: int
+    example: Annotated[str, Meta(description="name of one of the Pods")]
+
+
+class PendingPods(msgspec.Struct, frozen=True):
+    """Pods with GPUs for which no NodePool can launch a node now, with one cause."""
+
+    reason: Annotated[str, Meta(description="the NodePools that come closest, each with the first term that fails")]
+    hint: Annotated[str, Meta(description="the smallest change")]
+    pods: int
+    owners: tuple[PendingOwner, ...]
+    node_pools: tuple[PoolFailure, ...]
+
+
 class Cost(msgspec.Struct, frozen=True):
     """The cost of GPUs; docs/audit.md defines each figure."""
 
@@ -224,6 +254,10 @@ class AuditReport(msgspec.Struct, frozen=True, tag_field="schema", tag=SCHEMA):
     ] = msgspec.field(name="objects")
     not_evaluated: tuple[NotEvaluated, ...] = ()
     cost: Annotated[Cost | None, Meta(description="null with --no-cost, or if the nodes are unknown")] = None
+    pending: Annotated[
+        tuple[PendingPods, ...],
+        Meta(description="Pods that wait for a node, without those whose owner has a finding of pods/unprovisionable"),
+    ] = ()
     expired: Annotated[tuple[str, ...], Meta(description="expired exemptions")] = ()
     unused: Annotated[tuple[str, ...], Meta(description="exemptions that matched no finding")] = ()
     remarks: tuple[str, ...] = ()

@@ -13,7 +13,6 @@ from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request, is_known
 from gpugate.policies.sdk.pod_templates import TEMPLATES, pod_templates
 from gpugate.policies.sdk.unknown_kinds import UnknownKind
@@ -21,6 +20,7 @@ from gpugate.webhook.audit.facts import AuditFacts
 from gpugate.webhook.audit.inventory import FINISHED, Demand, GpuPod, Room, Stock, room_of_pod
 from gpugate.webhook.audit.model import Action, Audited, AuditReport, NotEvaluated, Summary
 from gpugate.webhook.audit.owners import Lineage, entry
+from gpugate.webhook.audit.pending import POD_NEEDS, POLICY, Pending, is_waiting
 from gpugate.webhook.audit.records import Records, covered_policies, each_cause_once
 from gpugate.webhook.audit.source import NotReadError, Packed
 from gpugate.webhook.audit.verdicts import Judging, as_created, creation, digest, pod_as_created
@@ -103,6 +103,7 @@ class Tools:
     records: Records
     judging: Judging
     stock: Stock
+    pending: Pending
     coverage: Coverage
     labels: bool
     resources: Mapping[tuple[str, str], str]
@@ -249,6 +250,8 @@ class PodScan:
                 tools.exemptions |= known.judgement.exemptions
             tools.coverage.evaluated("pods", known.judgement.called, len(known.judgement.skipped))
             record.add(known.judgement, self_entry.name)
+        if record.selected and known.demand and is_waiting(pod):
+            tools.pending.add(stored.kind, content, self_entry.name, record.name, mark)
         phase = _text(pod, "status", "phase")
         if phase not in FINISHED:
             record.pods += 1
@@ -358,7 +361,7 @@ def worst_first(audited: Iterable[Audited]) -> tuple[Audited, ...]:
 
 
 def _tools(source: Source, ruleset: Ruleset, options: Options, today: dt.date) -> Tools:
-    facts = AuditFacts(Needs(ruleset.rules, CLAIM_NEEDS))
+    facts = AuditFacts(Needs(ruleset.rules, POD_NEEDS))
     excluded = options.selection.excluded | frozenset(ruleset.config.excluded_namespaces)
     labels = options.selection.labels is not None
     return Tools(
@@ -368,6 +371,7 @@ def _tools(source: Source, ruleset: Ruleset, options: Options, today: dt.date) -
         records=Records(replace(options.selection, excluded=excluded)),
         judging=Judging(ruleset, facts, today),
         stock=Stock(ruleset, facts),
+        pending=Pending(ruleset, facts),
         coverage=Coverage(),
         labels=labels,
         resources={(r.kind.group, r.kind.name): resource_name(r.kind) for r in audited_resources(ruleset)},
@@ -413,7 +417,9 @@ def _template_contents(kind: GroupVersionKind, obj: SourceObject, added: Sequenc
 def _report(source: Source, tools: Tools, reading: Reading, options: Options, today: dt.date) -> AuditReport:
     config = tools.ruleset.config
     target = config.target
-    audited = worst_first(each_cause_once(tools.records.selected()))
+    records = tools.records.selected()
+    audited = worst_first(each_cause_once(records))
+    reported = (record.name for record in records if any(stated.finding.policy == POLICY for stated in record.findings))
     return AuditReport(
         gpugate=__version__,
         cluster=source.cluster,
@@ -425,6 +431,7 @@ def _report(source: Source, tools: Tools, reading: Reading, options: Options, to
         counts=dict(sorted(reading.counts.items())),
         audited=audited,
         not_evaluated=(*reading.not_evaluated, *source.trouble(), *tools.lineage.missing(), *reading.absent()),
+        pending=tuple(tools.pending.report(reported)),
         expired=tuple(enforcement.expired(config.exemptions, today)),
         unused=tuple(enforcement.unused(config.exemptions, today, tools.exemptions)),
         remarks=(*options.remarks, *_remarks(tools, today), *unknown_kinds(_unknown_owners(tools))),

@@ -62,6 +62,9 @@ DEFINITIONS: Final = {
     "would be recorded": "The webhook would allow the object without a warning, because of a mode or an exemption. Only "
     "metrics and the API server's audit log would contain the finding.",
     "object": "A top-level owner. A Pod counts as the Deployment, Job or other object at the top of its owner references.",
+    "pending": "Pods with GPUs that are not scheduled and for which no NodePool can launch a node now. In addition to "
+    "pods/unprovisionable, resources in use count towards limits, and volumes have their zones. Objects with a finding of this "
+    "policy are not repeated.",
     **COST_DEFINITIONS,
     "coverage": "How complete the audit is. Each kind that the cluster serves and that policies evaluate or look up has a "
     "value, and the coverage is the mean of these values. The value of a kind is the fraction of its objects that were read, times the fraction "
@@ -134,6 +137,12 @@ def price(audited: Audited, unbounded: Mapping[str, str]) -> str:
     """Format the cost of an object's GPUs per hour, else `unbounded` if its GPUs have no limit."""
     cost = usd(audited.allocated)
     return money(cost) if cost is not None else "unbounded" if str(audited.object) in unbounded else UNKNOWN
+
+
+def waiting(report: AuditReport) -> str:
+    """Return what Pods wait for a node in vain; empty where none does."""
+    pods = sum(group.pods for group in report.pending)
+    return f"no NodePool can launch a node for {plural(pods, 'Pod')} with GPUs" if pods else ""
 
 
 def not_evaluated(report: AuditReport) -> list[str]:

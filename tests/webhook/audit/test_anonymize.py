@@ -19,7 +19,19 @@ from gpugate.webhook.audit.comparison import Changed, Comparison
 from gpugate.webhook.audit.cost.prices import Prices
 from gpugate.webhook.audit.formats.names import FORMATS, render
 from gpugate.webhook.audit.formats.presentation import Presentation
-from gpugate.webhook.audit.model import Action, Audited, AuditReport, Cluster, Finding, Fix, NotEvaluated, Summary
+from gpugate.webhook.audit.model import (
+    Action,
+    Audited,
+    AuditReport,
+    Cluster,
+    Finding,
+    Fix,
+    NotEvaluated,
+    PendingOwner,
+    PendingPods,
+    PoolFailure,
+    Summary,
+)
 from gpugate.webhook.report.located import ObjectName
 
 MANIFESTS = Path(__file__).parents[2] / "fixtures" / "manifests"
@@ -171,6 +183,15 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> tuple[AuditReport, C
         audited=tuple(replace(each, allocated=money.allocated.get(each.object, ())) for each in found.report.audited),
         cost=money.cost,
         remarks=(*found.report.remarks, *money.remarks),
+        pending=(
+            PendingPods(
+                "NodePool zqh100: label zqteam is required, which it does not define",
+                "in NodePool zqh100, add the label zqteam=zqvalue to its template",
+                1,
+                (PendingOwner(owner, 1, "zqserve-1"),),
+                (PoolFailure("zqh100", "labels", "label zqteam is required", "add the label zqteam=zqvalue"),),
+            ),
+        ),
         cluster=Cluster("zqcluster", "v1.36.0", "zquser"),
         not_evaluated=(
             *found.report.not_evaluated,

@@ -39,8 +39,18 @@ def _lines(report: AuditReport, presentation: Presentation) -> Iterator[str]:
     yield from _groups("namespace", [g for g in grouped(report, "namespace") if g.findings])
     yield from _groups("policy", grouped(report, "policy"))
     yield from _worst(report)
+    yield from _pending(report)
     yield from _changes(presentation)
     yield from _gaps(report)
+
+
+def _pending(report: AuditReport) -> Iterator[str]:
+    if report.pending:
+        yield from ("", f"**Pending Pods:** {say.waiting(report)}.", "")
+        yield from ("| Pods | owner of most | reason | fix |", "|---:|---|---|---|")
+    for group in report.pending[:_MOST_ROWS]:
+        owner = escaped(str(group.owners[0].object))
+        yield f"| {group.pods:,} | {owner} | {escaped(group.reason)} | {escaped(group.hint)} |"
 
 
 def _cost(report: AuditReport, presentation: Presentation) -> Iterator[str]:

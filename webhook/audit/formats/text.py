@@ -81,7 +81,12 @@ def render(report: AuditReport, presentation: Presentation) -> str:
         blocks.append(pool_table(report, presentation))
     elif presentation.group_by:
         blocks.append(group_table(report, presentation, presentation.group_by))
-    blocks += [_worst(report, presentation), changes(presentation), _short_gaps(report, presentation)]
+    blocks += [
+        _worst(report, presentation),
+        pending(report, presentation),
+        changes(presentation),
+        _short_gaps(report, presentation),
+    ]
     blocks.append(_next(report, presentation))
     return "\n".join("".join(f"{line}\n" for line in block) for block in map(list, blocks) if block)
 
@@ -170,6 +175,21 @@ def _row(audited: Audited, growing: Mapping[str, str]) -> tuple[str, ...]:
         say.gpus_of(audited.allocated),
         say.price(audited, growing),
     )
+
+
+def pending(report: AuditReport, presentation: Presentation) -> Iterator[str]:
+    """Yield the Pods that wait for a node, by cause."""
+    if not report.pending:
+        return
+    yield f"{presentation.paint('PENDING', BOLD)}  {say.waiting(report)}"
+    listed = report.pending[: presentation.top or None]
+    for group in listed:
+        owners = [f"{owner.object} ({owner.pods:,})" for owner in group.owners]
+        more = f" and {len(owners) - _MOST_NAMES} more" if len(owners) > _MOST_NAMES else ""
+        yield plain(f"  {', '.join(owners[:_MOST_NAMES])}{more}: {group.reason}")
+        yield plain(f"    fix: {group.hint}")
+    if len(report.pending) > len(listed):
+        yield f"  and {len(report.pending) - len(listed):,} more causes: --top 0"
 
 
 def changes(presentation: Presentation) -> Iterator[str]:

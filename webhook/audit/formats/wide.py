@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.audit import words as say
-from gpugate.webhook.audit.formats.text import changes, cost, gaps, group_table, head, pool_table
+from gpugate.webhook.audit.formats.text import changes, cost, gaps, group_table, head, pending, pool_table
 from gpugate.webhook.audit.model import Action
 from gpugate.webhook.audit.tally import code
 from gpugate.webhook.report import words
@@ -24,7 +24,13 @@ def render(report: AuditReport, presentation: Presentation) -> str:
     """Write an audit with all findings."""
     by = presentation.group_by or "namespace"
     groups = pool_table(report, presentation) if by == "pool" else group_table(report, presentation, by)
-    parts = (head(report, presentation), groups, cost(report, presentation), _findings(report, presentation))
+    parts = (
+        head(report, presentation),
+        groups,
+        cost(report, presentation),
+        _findings(report, presentation),
+        pending(report, presentation),
+    )
     blocks = map(list, (*parts, changes(presentation), gaps(report, presentation)))
     return "\n".join("".join(f"{line}\n" for line in block) for block in blocks if block)
 

@@ -180,7 +180,7 @@ def test_markdown_has_tables_whose_rows_have_as_many_cells_as_their_header(
         tables[-1].append(line) if line.startswith("|") else tables.append([])
 
     cells = [{line.replace("\\|", "").count("|") for line in table} for table in tables if table]
-    assert [len(counts) for counts in cells] == [1] * 4
+    assert [len(counts) for counts in cells] == [1] * 5
 
 
 def test_markdown_stays_below_what_a_step_summary_holds(presentation: Presentation, audit: AuditReport) -> None:

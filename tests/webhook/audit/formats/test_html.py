@@ -185,6 +185,15 @@ def test_every_object_and_message_is_there_without_a_script(audit: AuditReport, 
             assert _written(finding.path) in shown
 
 
+def test_pending_pods_have_a_section(audit: AuditReport, presentation: Presentation) -> None:
+    text = " ".join(render(audit, presentation).split())
+
+    assert "No NodePool can launch a node for 3 Pods with GPUs." in text
+    assert "Job/team-llm/pretrain (2), Pod/research/notebook-1 (1)" in text
+    assert audit.pending[0].reason in text
+    assert "id=pending" not in render(replace(audit, pending=()), presentation)
+
+
 def _written(text: str) -> str:
     return " ".join(_written_whole(text).split())
 

@@ -15,6 +15,8 @@ from gpugate.webhook.audit.tally import grouped
 from gpugate.webhook.report.plain import Paint
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from gpugate.webhook.audit.formats.presentation import GroupBy, Presentation
     from gpugate.webhook.audit.model import AuditReport
 
@@ -70,6 +72,24 @@ def test_a_grouping_adds_its_table(by: GroupBy, heading: str, audit: AuditReport
 
     assert [line.split("  ")[0] for line in grouped_by.split("\n") if line.startswith("BY ")] == [heading]
     assert "\nBY " not in plain
+
+
+@pytest.mark.parametrize("form", [audit_text, audit_wide])
+def test_pending_pods_are_grouped_by_cause(form: ModuleType, audit: AuditReport, presentation: Presentation) -> None:
+    lines = form.render(audit, presentation).splitlines()
+
+    at = lines.index("PENDING  no NodePool can launch a node for 3 Pods with GPUs")
+    assert lines[at + 1].startswith(
+        "  Job/team-llm/pretrain (2), Pod/research/notebook-1 (1): NodePool gpu-h100: its limit"
+    )
+    assert lines[at + 2] == "    fix: in NodePool gpu-h100, raise its limit of nvidia.com/gpu"
+
+
+def test_more_causes_than_the_top_are_counted(audit: AuditReport, presentation: Presentation) -> None:
+    several = replace(audit, pending=audit.pending * 3)
+    short = dataclasses.replace(presentation, top=1)
+
+    assert "  and 2 more causes: --top 0" in audit_text.render(several, short).splitlines()
 
 
 def test_money_names_its_prices_and_what_has_none(audit: AuditReport, presentation: Presentation) -> None:

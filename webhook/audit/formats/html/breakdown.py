@@ -126,3 +126,22 @@ def _keys(groups: Sequence[Group]) -> Html:
 
 def _bar(group: Group, most: int) -> Html:
     return bar([(CLASSES[action], group.objects[action]) for action in _SHOWN], most)
+
+
+def pending(report: AuditReport) -> Html:
+    """Return the Pods that wait for a node, by cause."""
+    if not report.pending:
+        return NOTHING
+    rows = [
+        markup.row(
+            markup.number(f"{group.pods:,}", group.pods),
+            markup.cell(", ".join(f"{owner.object} ({owner.pods:,})" for owner in group.owners)),
+            markup.cell(group.reason),
+            markup.cell(group.hint),
+        )
+        for group in report.pending
+    ]
+    waiting = say.waiting(report)
+    intro = tag("p", f"{waiting[0].upper()}{waiting[1:]}.", class_="intro")
+    table = markup.table("Pending Pods", ("Pods", "Owners", "Reason", "Fix"), rows, numbers=(0,))
+    return tag("section", tag("h2", "Pending Pods"), intro, table, id="pending")

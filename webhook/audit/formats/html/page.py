@@ -110,6 +110,7 @@ def _inline(text: str) -> Html:
 _SECTIONS: Final = {
     "overview": "Overview",
     "money": "GPU cost",
+    "pending": "Pending Pods",
     "today": "Would be denied",
     "others": "Other findings",
     "namespaces": "Namespaces",
@@ -135,6 +136,7 @@ def render(report: AuditReport, presentation: Presentation) -> str:
         (
             overview.tiles(report),
             overview.money(report, presentation),
+            breakdown.pending(report),
             closing.changes(presentation.comparison),
             findings(report, shared, anchors),
             breakdown.namespaces(report, presentation),
