@@ -24,6 +24,7 @@ KEPT = {
     "webhook.audit.cost.waste": "one of the subjects of a cost report",
     "tools.command_reference": "one of the generators",
     "tools.policy_page": "one of the generators",
+    "tools.sdk_page": "one of the generators",
     "webhook.testing.pytest_plugin.builders": "fixtures for users, with an API of their own",
     "webhook.testing.pytest_plugin.fixtures": "fixtures for users, without what they import on first use",
     "webhook.testing.pytest_plugin.items": "collection, which pytest calls through hooks",

@@ -13,6 +13,7 @@ from gpugate.tools.chart_files import chart_files
 from gpugate.tools.command_reference import command_reference
 from gpugate.tools.policy_page import policy_index, policy_page
 from gpugate.tools.reference_pages import chart_readme, reference_pages
+from gpugate.tools.sdk_page import sdk_page
 from gpugate.webhook.config.published_schemas import published_schemas
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def generated() -> Mapping[Path, str]:
         },
         chart / "README.md": chart_readme((chart / "README.md").read_text(), (chart / "values.yaml").read_text()),
         pages.parent / "reference" / "commands.md": command_reference(),
+        pages.parent / "reference" / "policy-sdk.md": sdk_page(),
         **{chart / name: text for name, text in chart_files((chart / "values.schema.json").read_text()).items()},
     }
 

@@ -40,6 +40,7 @@ SECTIONS: Final = {
         "docs/reference/policy-file",
         "docs/inputs",
         "docs/schema-checks",
+        "docs/reference/policy-sdk",
         "docs/reference/case-files",
         "docs/formats",
         "docs/exit-codes",
