@@ -10,9 +10,9 @@ import operator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
+from gpugate.policies.cel.patterns import LONGEST, compiled
 from gpugate.webhook.schemas.cel_functions import CALLS, CHARGING, MEMBERS, equal, is_number, no_overload, small, whole
 from gpugate.webhook.schemas.cel_parse import CelCostError, CelEvaluationError
-from gpugate.webhook.schemas.patterns import LONGEST, compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

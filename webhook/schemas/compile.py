@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from gpugate.policies.cel.patterns import PatternError, translated
 from gpugate.policies.engine.config import GpugateError
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.field import render
 from gpugate.webhook.schemas.cel_functions import CALLS, MEMBERS
 from gpugate.webhook.schemas.cel_parse import CelSyntaxError, CelUnsupportedError, Tree, parse
-from gpugate.webhook.schemas.patterns import PatternError, translated
 from gpugate.webhook.schemas.table import Node, Rule, Served
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from gpugate.policies.cel.patterns import PatternError, translated
 from gpugate.policies.engine.config import GpugateError
 from gpugate.policies.sdk.platform import at_least
-from gpugate.webhook.schemas.patterns import PatternError, translated
 from gpugate.webhook.schemas.table import Table
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from gpugate.policies.cel.patterns import refuses
 from gpugate.policies.sdk import quantity
 from gpugate.webhook.schemas import wording
-from gpugate.webhook.schemas.patterns import refuses
 from gpugate.webhook.schemas.wording import Fault, SchemaProblem
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Policies whose rules are CEL expressions, as documents of the kind Policy."""
