@@ -72,6 +72,8 @@ TOOLS = (
 ORACLE = Tool("oracle", ".", "oracle")
 # Evaluates match conditions; of the same module as the API server, so that it is the same code.
 CONDITIONS = Tool("conditions", "./conditions")
+# Evaluates expressions of validations, likewise.
+EXPRESSIONS = Tool("expressions", "./expressions")
 KARPENTER_VERSION = "v1.14.1"
 KEDA_VERSION = "v2.21.0"
 # Without them both call themselves unspecified or main in their logs and metrics.
@@ -124,10 +126,10 @@ def path(name: str) -> Path:
     Raises:
         ToolsError: it is not; says how to get it.
     """
-    tool = next(tool for tool in (*TOOLS, ORACLE, CONDITIONS, *HARMS, *PEERS) if tool.name == name)
+    tool = next(tool for tool in (*TOOLS, ORACLE, CONDITIONS, EXPRESSIONS, *HARMS, *PEERS) if tool.name == name)
     found = folder(tool) / name
     if not found.is_file():
-        targets = {"oracle": (ORACLE, CONDITIONS), "harms": HARMS, "bench-peers": PEERS}
+        targets = {"oracle": (ORACLE, CONDITIONS, EXPRESSIONS), "harms": HARMS, "bench-peers": PEERS}
         target = next((target for target, built in targets.items() if tool in built), "e2e-tools")
         raise ToolsError(f"{found} is missing: run `make {target}`, or name a folder that has it in GPUGATE_E2E_BIN")
     return found
@@ -212,7 +214,7 @@ def _say(text: str) -> None:
 if __name__ == "__main__":
     try:
         if sys.argv[1:] == [ORACLE.name]:
-            build((ORACLE, CONDITIONS), ())
+            build((ORACLE, CONDITIONS, EXPRESSIONS), ())
         elif sys.argv[1:] == ["harms"]:
             build(HARMS, (KARPENTER_CORE,))
         elif sys.argv[1:] == ["peers"]:

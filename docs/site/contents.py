@@ -60,6 +60,7 @@ SECTIONS: Final = {
         "docs/explain/cost",
         "docs/explain/server-measurements",
         "docs/explain/smaller-decisions",
+        "docs/explain/cel-implementations",
         "docs/benchmarks",
         "docs/server",
         "docs/api-server",
