@@ -10,7 +10,7 @@ import msgspec
 
 from gpugate.tools.chart_files import chart_values
 from gpugate.webhook.audit.formats import json as audit_json
-from gpugate.webhook.config.published_schemas import config_schema, project_schema
+from gpugate.webhook.config.published_schemas import cel_policy_schema, config_schema, project_schema
 from gpugate.webhook.project.settings import SETTINGS, Setting
 from gpugate.webhook.report import yaml_text
 
@@ -243,6 +243,11 @@ page of each policy lists its `params` ([all policies](../../policies/README.md)
 
 Unknown keys are errors with their location. `off` needs no quotes, although YAML 1.1 reads it as `false`. An exact name takes
 precedence over a pattern; two matching patterns are an error."""
+_CEL_POLICY: Final = """A document of the kind `Policy` is a policy whose rules are CEL expressions; [policies in CEL](../cel-policies.md)
+describes the variables and functions of expressions. The JSON schema for editors is
+[cel-policy-v1.schema.json](../schemas/cel-policy-v1.schema.json), which `gpugate config schema cel-policy` also prints.
+
+Unknown keys are errors with their location."""
 _AUDIT: Final = """The output of `gpugate audit -o json`. Its JSON schema is [audit-v1.schema.json](../schemas/audit-v1.schema.json), and
 [the definitions](../audit.md#definitions) explain the figures. Within `gpugate.dev/audit/v1`, members are only added."""
 
@@ -255,6 +260,7 @@ def reference_pages(values: str) -> Mapping[str, str]:
     """
     return {
         "policy-file.md": schema_page("Policy file", _POLICY_FILE, config_schema()),
+        "cel-policy.md": schema_page("Policy document", _CEL_POLICY, cel_policy_schema()),
         "project-file.md": project_page(),
         "audit-json.md": schema_page("JSON of an audit", _AUDIT, audit_json.schema()),
         "helm-values.md": values_page(values),

@@ -38,6 +38,8 @@ SECTIONS: Final = {
         "docs/configuration",
         "docs/reference/project-file",
         "docs/reference/policy-file",
+        "docs/cel-policies",
+        "docs/reference/cel-policy",
         "docs/inputs",
         "docs/schema-checks",
         "docs/reference/policy-sdk",

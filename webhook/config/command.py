@@ -18,7 +18,7 @@ from gpugate.webhook.check import flags as check_flags
 from gpugate.webhook.cli import options, project_flags
 from gpugate.webhook.cli.options import Parser, UsageError
 from gpugate.webhook.config import starter
-from gpugate.webhook.config.published_schemas import case_schema, config_schema, project_schema
+from gpugate.webhook.config.published_schemas import case_schema, cel_policy_schema, config_schema, project_schema
 from gpugate.webhook.manifests.policy_file import PolicySource, policy_source, read_policy_file
 from gpugate.webhook.project.find import FILE
 from gpugate.webhook.project.settings import skeleton
@@ -123,6 +123,7 @@ _Object = dict[str, Any]  # Any: the JSON edge
 _CLASSES: Final = CLASSES_KEY.rpartition(".")[2]
 _SCHEMAS: Final = {
     "policy": config_schema,
+    "cel-policy": cel_policy_schema,
     "project": project_schema,
     "test": case_schema,
     "audit": audit_json.schema,

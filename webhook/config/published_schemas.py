@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from gpugate.policies.catalog import CATALOG
+from gpugate.policies.cel.documents import KIND as POLICY_KIND
+from gpugate.policies.cel.documents import PolicyDocument
 from gpugate.policies.engine.config import API_VERSION, KIND, PolicyConfig, PolicyEntry
 from gpugate.webhook.audit import why_json
 from gpugate.webhook.audit.formats import json as audit_json
@@ -144,6 +146,26 @@ def project_schema() -> _Object:
     }
 
 
+def cel_policy_schema() -> _Object:
+    """Return the schema (draft 2020-12) of a policy in CEL."""
+    (_,), definitions = msgspec.json.schema_components((PolicyDocument,), ref_template="#/$defs/{name}")
+    root = definitions.pop(PolicyDocument.__name__)
+    properties = {
+        "apiVersion": {"const": API_VERSION},
+        "kind": {"const": POLICY_KIND},
+        **root["properties"],
+        "mode": {"enum": [*_MODES, False], "default": root["properties"]["mode"]["default"]},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **root,
+        "title": POLICY_KIND,
+        "properties": properties,
+        "required": ["apiVersion", "kind", *root["required"]],
+        "$defs": definitions,
+    }
+
+
 def _described(text: str, schema: _Object) -> _Object:
     """Return the schema of a key, without null, which only represents an absent key."""
     either = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
@@ -159,6 +181,7 @@ def published_schemas() -> Mapping[str, str]:
     """Return file name -> text. The name contains the version, so that old versions stay available."""
     schemas = {
         "policy-v1.schema.json": config_schema(),
+        "cel-policy-v1.schema.json": cel_policy_schema(),
         "project-v1.schema.json": project_schema(),
         "test-v1.schema.json": case_schema(),
         "audit-v1.schema.json": audit_json.schema(),

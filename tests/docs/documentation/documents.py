@@ -12,6 +12,7 @@ import yaml
 from documentation.ci_files import hooks, pipeline, steps, workflow
 from documentation.helm_values import values_mistake
 from gpugate.policies.catalog import CATALOG
+from gpugate.policies.cel.documents import examples_of, load_documents
 from gpugate.policies.engine.config import API_VERSION, KIND, GpugateError, PolicyConfig, parse_config
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
@@ -95,6 +96,25 @@ def _objects(block: Block, found: list[Any]) -> Iterator[str]:
         yield from (f"{outcome.policy}: {outcome.error}" for outcome in verdict.outcomes if outcome.error)
 
 
+def _cel(block: Block, found: list[Any]) -> Iterator[str]:
+    """Policies in CEL: loaded, and each example has a finding or none, as it says."""
+    try:
+        policies = load_documents(found, str(block))
+    except GpugateError as error:
+        yield str(error)
+        return
+    ruleset = bind(policies, PolicyConfig())
+    for example in (example for document in found for example in examples_of(document)):
+        documents = [Document(str(block), "", 1, value) for value in example.objects]
+        manifests = [m for document in documents for m in objects(document) if isinstance(m, Manifest)]
+        facts = RunFacts(tuple(manifest.request for manifest in manifests), complete=False)
+        verdict = evaluate(ruleset, with_defaults(manifests[-1].request), facts, today=_TODAY, phase=Phase.BOTH)
+        for outcome in verdict.outcomes:
+            wrong = bool(outcome.findings) is example.allowed or outcome.error or outcome.skipped
+            if outcome.policy == example.policy and wrong:
+                yield f"{'an allowed' if example.allowed else 'a denied'} example of {example.policy}: {outcome}"
+
+
 def _judged(block: Block, _: list[Any]) -> Iterator[str]:
     """Objects with `# expect: ID` on the lines where policies find something: exactly those."""
     try:
@@ -155,6 +175,7 @@ def _shape(_: Block, __: list[Any]) -> Iterator[str]:
 
 
 _WAYS: Final[dict[str, Callable[[Block, list[Any]], Iterator[str]]]] = {
+    "cel": _cel,
     "cases": _cases,
     "hooks": hooks,
     "judged": _judged,
