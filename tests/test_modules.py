@@ -25,6 +25,7 @@ KEPT = {
     "tools.command_reference": "one of the generators",
     "tools.policy_page": "one of the generators",
     "tools.sdk_page": "one of the generators",
+    "webhook.own_policies.load": "imported only if there are policies outside the library",
     "webhook.testing.pytest_plugin.builders": "fixtures for users, with an API of their own",
     "webhook.testing.pytest_plugin.fixtures": "fixtures for users, without what they import on first use",
     "webhook.testing.pytest_plugin.items": "collection, which pytest calls through hooks",

@@ -169,6 +169,7 @@ class PolicyConfig(_Strict, frozen=True, kw_only=True):
         excluded_namespaces: exact names of namespaces whose objects are not evaluated.
         exemptions: objects that are exempt from policies, with a reason, an owner and an end date.
         pod_templates: further kinds with Pod templates.
+        policy_paths: directories of policies outside the library, relative to this file.
     """
 
     target: Target = Target()
@@ -179,6 +180,7 @@ class PolicyConfig(_Strict, frozen=True, kw_only=True):
     excluded_namespaces: tuple[str, ...] = EXCLUDED_NAMESPACES
     exemptions: tuple[Exemption, ...] = ()
     pod_templates: tuple[PodTemplateEntry, ...] = ()
+    policy_paths: tuple[str, ...] = ()
 
     @property
     def added_templates(self) -> Mapping[GroupVersionKind, tuple[TemplatePath, ...]]:
@@ -199,7 +201,7 @@ def parse_config(document: Json) -> PolicyConfig:
     Raises:
         ConfigError: an unknown key, a value of the wrong type, another apiVersion or kind, an exemption without a
             reason, an owner or a date, an empty name where names or patterns are listed, an invalid type or path of
-            Pod templates.
+            Pod templates, an empty directory of policies, an invalid amount in a catalogue of instance types.
     """
     if not isinstance(document, dict):
         raise ConfigError((), f"the policy file is not a YAML mapping; start it with `apiVersion: {API_VERSION}`")
@@ -219,6 +221,7 @@ def parse_config(document: Json) -> PolicyConfig:
         _check(exemption, ("exemptions", index))
     _refuse_empty(config.excluded_namespaces, ("excluded_namespaces",))
     _check_templates(config.pod_templates)
+    _check_directories(config.policy_paths)
     try:
         check_types(config.platform.catalogue.types)
     except CatalogueError as error:
@@ -237,6 +240,12 @@ def _check(exemption: Exemption, path: Path) -> None:
             raise ConfigError((*path, key), "must not be empty")
     for key in _NAMES:
         _refuse_empty(getattr(exemption, key), (*path, key))
+
+
+def _check_directories(directories: tuple[str, ...]) -> None:
+    for index, directory in enumerate(directories):
+        if not directory or "\0" in directory:
+            raise ConfigError(("policy_paths", index), "invalid: write a directory such as policies")
 
 
 _MOST_TEMPLATES: Final = 100

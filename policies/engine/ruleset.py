@@ -71,7 +71,7 @@ class Ruleset:
     the catalogue; `tables` are those the rules read; `pod_templates` is type -> paths of Pod templates that the policy
     file adds. `standings` is what a finding of each rule costs where no exemption applies; empty where that depends on
     the namespace. `readers` is id of a handler -> what tells whether it may find anything in an object; none where that
-    is every object.
+    is every object. `catalog` has every policy, also those that are off.
     """
 
     config: PolicyConfig
@@ -83,6 +83,7 @@ class Ruleset:
     pod_templates: Mapping[GroupVersionKind, tuple[TemplatePath, ...]] = field(default_factory=dict)
     standings: Mapping[str, Standing] = field(default_factory=dict)
     readers: Mapping[int, Reader] = field(default_factory=dict)
+    catalog: tuple[Policy, ...] = ()
     _due: dict[object, tuple[Bound, ...]] = field(default_factory=dict, compare=False, repr=False)
     _concerned: dict[tuple[Concern, ...], Reader] = field(default_factory=dict, compare=False, repr=False)
 
@@ -119,10 +120,17 @@ class Ruleset:
         return concern_reader
 
 
-def bind(catalog: Iterable[Policy], config: PolicyConfig, only: Collection[str] | None = None) -> Ruleset:
+def bind(
+    catalog: Iterable[Policy],
+    config: PolicyConfig,
+    only: Collection[str] | None = None,
+    *,
+    closed_families: Collection[str] | None = None,
+) -> Ruleset:
     """Bind policies to a configuration; loads the tables that they read.
 
-    With `only`, the rules of these ids are in force and no others; the whole configuration is checked all the same.
+    With `only`, the rules of these ids are in force and no others; the whole configuration is checked all the same. Unknown
+    ids are mistakes in `closed_families`, of which the catalog has every policy; None is all families.
 
     Raises:
         ConfigError: the configuration names an unknown policy, two patterns name the same policy or overlap on
@@ -130,7 +138,7 @@ def bind(catalog: Iterable[Policy], config: PolicyConfig, only: Collection[str] 
     """
     policies = tuple(catalog)
     ids = [policy.id for policy in policies]
-    _refuse_unknown(ids, config)
+    _refuse_unknown(ids, config, closed_families)
     _refuse_overlapping(config.namespaces, ("namespaces",))
     bound = tuple(_rule(policy, config) for policy in policies)
     rules = tuple(rule for rule in bound if rule.mode or any(rule.namespace_modes.values()))
@@ -149,6 +157,7 @@ def bind(catalog: Iterable[Policy], config: PolicyConfig, only: Collection[str] 
             {} if any(r.namespace_modes for r in rules) else {rule.policy.id: Standing(rule.mode) for rule in rules}
         ),
         readers=_readers(rules, config.platform),
+        catalog=policies,
     )
 
 
@@ -232,7 +241,7 @@ def _named(policy: Policy, entries: Mapping[str, object], path: Path) -> str | N
     return fitting[0] if fitting and policy.mode is not Stance.OFF else None
 
 
-def _refuse_unknown(ids: Sequence[str], config: PolicyConfig) -> None:
+def _refuse_unknown(ids: Sequence[str], config: PolicyConfig, closed: Collection[str] | None) -> None:
     named: list[tuple[str, Path]] = [(key, ("policies", key)) for key in config.policies]
     named += [(key, ("namespaces", n, "policies", key)) for n, e in config.namespaces.items() for key in e.policies]
     named += [
@@ -242,6 +251,8 @@ def _refuse_unknown(ids: Sequence[str], config: PolicyConfig) -> None:
         if key not in WITHOUT_POLICY
     ]
     for key, path in named:
+        if closed is not None and key.partition("/")[0] not in closed:
+            continue
         if not any(formats.matches(key, policy_id) for policy_id in ids):
             near = near_misses(key, ids)
             meant = f"did you mean `{near[0]}`?" if near else "`gpugate policies` lists them"

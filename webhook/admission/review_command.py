@@ -121,9 +121,9 @@ _INCOMPLETE = 4
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     args, project = project_flags.parse(parser(), "review", arguments)
-    for remark in project.remarks:
+    ruleset, catalog = options.bound(args.policy_file, project.own)
+    for remark in (*project.remarks, *catalog.remarks):
         print(f"warning: {remark}", file=sys.stderr)
-    ruleset = options.ruleset(args.policy_file)
     requested = Asked(args.operation, args.old, args.user or "", tuple(args.groups), args.namespace)
     try:
         review_request = request(args.file, requested)
@@ -175,5 +175,6 @@ def parser() -> argparse.ArgumentParser:
     add("-n", "--namespace", help="namespace of an object without one (default: default)")
     add("-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)")
     options.add_policy_file(command, options.OF_THE_PROJECT)
+    project_flags.add_own_policies(command)
     project_flags.add(command)
     return command

@@ -51,12 +51,13 @@ from gpugate.webhook.manifests.policy_file import (
     parse_policy_file,
     read_policy_file,
 )
+from gpugate.webhook.own_policies.catalog import OwnPaths, library_families
 from gpugate.webhook.registration.rbac import audit_rbac, audited_resources
 from gpugate.webhook.report import plain, yaml_text
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.objects import Kind
@@ -238,17 +239,38 @@ class _ConfigMaps(msgspec.Struct):
 
 
 class Wanted(NamedTuple):
-    """The policy flags: the file, whether to use the installed one, the mode or None, and the selected policies."""
+    """The policy flags.
+
+    Attributes:
+        file: the policy file.
+        installed: whether to use the installed one.
+        mode: the mode of all policies, or None.
+        select: the selected policies, all if empty.
+        ignore: the ignored ones.
+        own: where the policies outside the library are.
+    """
 
     file: Path | None
     installed: bool
     mode: str | None
-    only: Collection[str] | None
+    select: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+    own: OwnPaths = OwnPaths()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all policies are selected."""
+        return not self.select and not self.ignore
 
     def bound(self, config: PolicyConfig) -> Ruleset:
         """Bind a configuration according to the flags."""
         configured = config if self.mode is None else replace(config, mode=self.mode)
-        return bind(CATALOG, configured, self.only)
+        # The directories that the installed policy file names are in the Pods of the webhook.
+        own = self.own if self.file else replace(self.own, is_off=True)
+        catalog = own.catalog(config, self.file)
+        only = selected([policy.id for policy in catalog.policies], self.select, self.ignore)
+        is_complete = catalog.is_complete and bool(self.file or self.own.directories)
+        return bind(catalog.policies, configured, only, closed_families=None if is_complete else library_families())
 
 
 def rules(wanted: Wanted, connection: Connection | None) -> Rules:
@@ -394,7 +416,9 @@ def main(arguments: Sequence[str]) -> int:
         args.policy_file,
         args.with_installed,
         None if args.as_mode == "as-is" else args.as_mode,
-        selected([policy.id for policy in CATALOG], args.select, args.ignore),
+        args.select,
+        args.ignore,
+        OwnPaths(tuple(args.policy_path)),
     )
     if args.print_rbac:
         sys.stdout.write(rights(rules(wanted._replace(installed=False), None).ruleset, args))
@@ -421,7 +445,7 @@ def _audit(args: argparse.Namespace, wanted: Wanted) -> int:
         report = costed(result, beforehand, bound_rules.ruleset)
         written = None
         if connection and args.write_reports:
-            whole = chosen == Selection() and wanted.only is None
+            whole = chosen == Selection() and wanted.is_whole
             written = write_reports(connection, report, throttle, whole=whole)
             report = replace(report, remarks=(*report.remarks, *written.remarks))
     write(report, result.covered, Asked(bound_rules.ruleset, beforehand, chosen, outputs, started), args)

@@ -87,6 +87,7 @@ def _add_selection(command: argparse.ArgumentParser) -> None:
 def _add_policies(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("policies")
     options.add_policy_file(group, options.INSTALLED)
+    options.add_policy_path(group)
     add = group.add_argument
     add(
         "--with-installed",

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpugate.policies.catalog import CATALOG
 from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.check.fixed_files import diff_of, fix_files, fixes_of, write_fixed
 from gpugate.webhook.check.flags import FORMATS, ReportWriter, parser
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.cli.project_flags import Project
     from gpugate.webhook.manifests.git import Revision
     from gpugate.webhook.manifests.inputs import Found
+    from gpugate.webhook.own_policies.catalog import Catalog
 
 
 class Baselining(Struct, frozen=True):
@@ -189,20 +189,32 @@ def check_project(args: argparse.Namespace, project: Project) -> tuple[CheckResu
         GpugateError: the flags contradict each other, or a file is invalid.
     """
     paths = _paths(args, project)
-    known = [policy.id for policy in CATALOG]
-    with project.blamed():
-        only = selected(known, args.select, args.ignore)
     baseline = requested_baseline(args, project.base)
-    ruleset = options.ruleset(args.policy_file, only, project.base)
+    with project.blamed():
+        ruleset, catalog = options.bound(
+            args.policy_file,
+            project.own,
+            lambda ids: selected(ids, args.select, args.ignore),
+            project.base,
+        )
+    # Denied examples would be findings of every check of the repository. `gpugate test` evaluates them.
+    args.exclude = [
+        *args.exclude,
+        *(folder for folder in catalog.examples if not any(_is_below(path, folder) for path in paths)),
+    ]
     with _schemas(args, project) as schema_folder:
-        result = _check_inputs(paths, args, ruleset, only, baseline, schema_folder)
+        result = _check_inputs(paths, args, ruleset, catalog, baseline, schema_folder)
     new: tuple[str, ...] = ()
     if project.base is not None:
         from gpugate.webhook.check.ignores import added  # noqa: PLC0415 -- few runs have a base
 
         new = added(result.report, project.base)
-    remarks = (*project.remarks, *new, *result.report.remarks)
+    remarks = (*project.remarks, *catalog.remarks, *new, *result.report.remarks)
     return replace(result, report=replace(result.report, remarks=remarks)), ruleset
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return Path(path).absolute().is_relative_to(Path(folder).absolute())
 
 
 @contextmanager
@@ -224,7 +236,7 @@ def _check_inputs(
     paths: list[str],
     args: argparse.Namespace,
     ruleset: Ruleset,
-    only: frozenset[str] | None,
+    catalog: Catalog,
     baseline: Baselining,
     schema_folder: Path | None,
 ) -> CheckResult:
@@ -233,7 +245,7 @@ def _check_inputs(
         namespace=args.namespace,
         complete_context=args.complete_context,
         fail_on=FailOn(args.fail_on),
-        known=frozenset(policy.id for policy in CATALOG),
+        known=catalog.known,
         ignores=not args.no_ignores,
         schemas=not args.no_schemas,
         schema_folder=schema_folder,
@@ -242,9 +254,9 @@ def _check_inputs(
     )
     gathered = gather_inputs(paths, args, ruleset.config.target.kubernetes, args.jobs or _processors())
     gathered = replace(gathered, inputs=_with_stream_contents(gathered.inputs, args))
-    result = baseline.hidden(_checked(gathered, ruleset, how, only, args), how.fail_on)
+    result = baseline.hidden(_checked(gathered, ruleset, how, catalog, args), how.fail_on)
     if args.fix or args.diff:
-        fixing = partial(_checked, ruleset=ruleset, how=how, only=only, args=args)
+        fixing = partial(_checked, ruleset=ruleset, how=how, catalog=catalog, args=args)
         result = _apply_fixes(
             gathered, result, lambda files: baseline.hidden(fixing(files), how.fail_on), ruleset, how, args
         )
@@ -285,7 +297,7 @@ def _with_stream_contents(inputs: list[Found], args: argparse.Namespace) -> list
 
 
 def _checked(
-    gathered: Gathered, ruleset: Ruleset, how: Options, only: frozenset[str] | None, args: argparse.Namespace
+    gathered: Gathered, ruleset: Ruleset, how: Options, catalog: Catalog, args: argparse.Namespace
 ) -> CheckResult:
     files = sum(isinstance(part, Input) for part in gathered.inputs)
     session: Session = LocalSession(ruleset, how)
@@ -293,7 +305,7 @@ def _checked(
     if jobs > 1:
         from gpugate.webhook.check.workers import WorkerSession  # noqa: PLC0415 -- costs start-up time
 
-        session = WorkerSession(jobs, ruleset.config, only, how, LocalSession(ruleset, how))
+        session = WorkerSession(jobs, ruleset, catalog, how, LocalSession(ruleset, how))
     # The progress bar starts a thread, so the processes are started first.
     with progress(files, quiet=args.quiet) as step:
         return check(gathered.inputs, ruleset, how, session, step, gathered.beside)

@@ -176,6 +176,7 @@ def parser() -> argparse.ArgumentParser:
     _add_schemas(command)
     _add_fixes(command)
     _add_output(command)
+    project_flags.add_own_policies(command)
     project_flags.add(command)
     project_flags.add_trust(command)
     return command

@@ -9,19 +9,22 @@ import multiprocessing
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import GpugateError
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.check.session import TOGETHER, LocalSession, Results
+from gpugate.webhook.own_policies.catalog import catalog_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from multiprocessing.connection import Connection
 
     from gpugate.policies.engine.config import PolicyConfig
+    from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.objects import Request
     from gpugate.webhook.check.options import Options
     from gpugate.webhook.check.session import Apart, Numbered
+    from gpugate.webhook.own_policies.catalog import Catalog
+    from gpugate.webhook.own_policies.sources import PolicySource
 
 _STEPS: Final = 50  # files after which a process says how far it is
 
@@ -33,15 +36,16 @@ class WorkerError(GpugateError):
 class WorkerSession:
     """Reads and evaluates in several processes; `local` reads the streams of this process."""
 
-    def __init__(
-        self, count: int, config: PolicyConfig, only: Collection[str] | None, options: Options, local: LocalSession
-    ) -> None:
+    def __init__(self, count: int, ruleset: Ruleset, catalog: Catalog, options: Options, local: LocalSession) -> None:
+        # A process may start without the memory of this one, so that it loads the policies itself.
+        only = frozenset(rule.policy.id for rule in ruleset.rules)
+        rules = (ruleset.config, only, catalog.sources, catalog.closed_families)
         self._local = local
         self._processes = []
         self._connections: list[Connection[Any, Any]] = []
         for _ in range(count):
             ours, theirs = multiprocessing.Pipe()
-            process = multiprocessing.Process(target=_work, args=(theirs, config, only, options), daemon=True)
+            process = multiprocessing.Process(target=_work, args=(theirs, rules, options), daemon=True)
             process.start()
             theirs.close()
             self._processes.append(process)
@@ -110,7 +114,9 @@ class WorkerSession:
 
 
 def _work(
-    connection: Connection[Any, Any], config: PolicyConfig, only: Collection[str] | None, options: Options
+    connection: Connection[Any, Any],
+    rules: tuple[PolicyConfig, Collection[str], tuple[PolicySource, ...], Collection[str] | None],
+    options: Options,
 ) -> None:
     done = 0
 
@@ -121,7 +127,9 @@ def _work(
             connection.send(done)
             done = 0
 
-    session = LocalSession(bind(CATALOG, config, only), options)
+    config, only, sources, closed_families = rules
+    policies = catalog_from(sources).policies
+    session = LocalSession(bind(policies, config, only, closed_families=closed_families), options)
     try:
         try:
             connection.send(session.read(connection.recv(), step))

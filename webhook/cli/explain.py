@@ -8,26 +8,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpugate import policies
-from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import near_misses
+from gpugate.webhook.cli import options, project_flags
 from gpugate.webhook.cli.options import Parser, UsageError
-from gpugate.webhook.report import policy_text
+from gpugate.webhook.manifests.bounded_file import MAX_BYTES, read_regular
+from gpugate.webhook.report import policy_text, yaml_text
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
     from gpugate.policies.sdk.policy import Params, Policy
+    from gpugate.webhook.own_policies.catalog import Catalog
+    from gpugate.webhook.own_policies.sources import OwnPolicy, PolicySource
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
-    known = {policy.id: policy for policy in CATALOG}
-    for index, policy_id in enumerate(parser().parse_args(arguments).id):
+    args, project = project_flags.parse(parser(), "explain", arguments)
+    _, catalog = options.bound(args.policy_file, project.own)
+    known = {policy.id: policy for policy in catalog.policies}
+    for index, policy_id in enumerate(args.id):
         if policy_id not in known:
             near = near_misses(policy_id, known)
             raise UsageError(f"unknown policy {policy_id}; {_did_you_mean(near)}")
-        print("\n\n" * bool(index) + "\n".join(_page(known[policy_id])))
+        print("\n\n" * bool(index) + "\n".join(_page(known[policy_id], catalog)))
     return 0
 
 
@@ -39,6 +44,9 @@ def parser() -> argparse.ArgumentParser:
         epilog="examples:\n  gpugate explain nodepools/single-instance-type",
     )
     command.add_argument("id", metavar="ID", nargs="+", help="id of a policy; `gpugate policies` lists them")
+    options.add_policy_file(command, options.OF_THE_PROJECT)
+    project_flags.add_own_policies(command)
+    project_flags.add(command)
     return command
 
 
@@ -46,7 +54,8 @@ def _did_you_mean(near: list[str]) -> str:
     return f"did you mean {near[0]}?" if near else "`gpugate policies` lists them"
 
 
-def _page(policy: Policy) -> Iterator[str]:
+def _page(policy: Policy, catalog: Catalog) -> Iterator[str]:
+    own = catalog.origins.get(policy.id)
     does = [effect for mutating, effect in ((True, "mutates"), (False, "validates")) if _has(policy, mutating=mutating)]
     yield policy.id
     yield policy.title
@@ -57,11 +66,14 @@ def _page(policy: Policy) -> Iterator[str]:
         yield f"        Findings about names that the platform chooses are notes until {keys} sets them."
     yield f"Kinds   {', '.join(kind.name for kind in policy.kinds)}"
     yield f"Does    {' and '.join(does)}"
+    if own:
+        yield f"Origin  {own.origin}"
     for heading in (policy_text.WHY, policy_text.INSTEAD):
         text = policy_text.section(policy.doc, heading)
         yield from ("", heading, *_indented(_without_fences(text))) if text else ()
     yield from _parameters(policy.params)
-    yield from _examples(policy)
+    yield from _examples(policy, own)
+    yield from _documented(policy, [source for source in catalog.sources if own and source.file == own.origin])
     sources = policy_text.section(policy.doc, policy_text.SOURCES)
     yield from ("", policy_text.SOURCES, *_indented(sources)) if sources else ()
 
@@ -88,13 +100,37 @@ def _parameters(params: type[Params]) -> Iterator[str]:
         )
 
 
-def _examples(policy: Policy) -> Iterator[str]:
+def _examples(policy: Policy, own: OwnPolicy | None) -> Iterator[str]:
     family, _, name = policy.id.partition("/")
-    folder = Path(policies.__path__[0], family, "examples", name.replace("-", "_"))
+    folder = own.examples if own else Path(policies.__path__[0], family, "examples", name.replace("-", "_"))
     for index, file in enumerate(_pair(sorted(folder.glob("*.yaml")))):
         after = policy_text.changed(policy) if file.name.startswith("fixed-") else "Allowed"
-        lines = (line.partition("  # expect:")[0] for line in file.read_text(encoding="utf-8").splitlines())
+        lines = (line.partition("  # expect:")[0] for line in _example_text(file).splitlines())
         yield from ("", after if index else policy_text.outcome(policy), *_indented("\n".join(lines)))
+
+
+def _documented(policy: Policy, sources: Sequence[PolicySource]) -> Iterator[str]:
+    """Return the first denied and the first allowed example in the document of a policy."""
+    for source in sources:
+        if source.is_python:
+            continue
+        from gpugate.webhook.manifests.policy_documents import read_examples  # noqa: PLC0415 -- few policies have one
+
+        examples = [
+            read.example for read in read_examples(source.file, source.data) if read.example.policy == policy.id
+        ]
+        for is_allowed in (False, True):
+            example = next((example for example in examples if example.allowed is is_allowed), None)
+            if example is not None:
+                heading = "Allowed" if is_allowed else policy_text.outcome(policy)
+                yield from ("", heading, *_indented("---\n".join(map(yaml_text.block, example.objects))))
+
+
+def _example_text(file: Path) -> str:
+    try:
+        return read_regular(file, MAX_BYTES).decode("utf-8", "replace")
+    except OSError as error:
+        raise UsageError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
 
 
 def _pair(files: Sequence[Path]) -> tuple[Path, ...]:

@@ -16,10 +16,12 @@ from gpugate.webhook.cli.main import COMMANDS
 from gpugate.webhook.cli.program import called
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from gpugate.policies.engine.config import PolicyConfig
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.webhook.manifests.git import Revision
+    from gpugate.webhook.own_policies.catalog import Catalog, OwnPaths
 
 
 _WIDTH: Final = 80
@@ -214,24 +216,61 @@ def add_cluster(parser: argparse._ActionsContainer, environ: Mapping[str, str]) 
     )
 
 
-def ruleset(policy_file: Path | None, only: Collection[str] | None = None, base: Revision | None = None) -> Ruleset:
-    """Bind the policies, all or those with some ids, to the configuration of a policy file.
+def add_policy_path(parser: argparse._ActionsContainer) -> None:
+    """Add `--policy-path` to a command that reads no project file."""
+    parser.add_argument(
+        "--policy-path",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="directory of policies outside the library, as ORGANISATION/NAME.py or .yaml; Python code in it is run; repeatable",
+    )
 
-    With a base revision, a policy file of its repository is read from that revision.
+
+def ruleset(policy_file: Path | None, own: OwnPaths | None = None) -> Ruleset:
+    """Bind all policies to the configuration of a policy file; `own` says where those outside the library are.
 
     Raises:
-        GpugateError: the policy file cannot be read or is invalid; the text contains the location.
+        GpugateError: the policy file cannot be read or is invalid, or a policy cannot be loaded; the text contains the
+            location.
     """
-    from gpugate.policies.catalog import CATALOG  # noqa: PLC0415 -- importing it reads every policy
-    from gpugate.policies.engine.ruleset import bind  # noqa: PLC0415
+    return bound(policy_file, own)[0]
+
+
+def bound(
+    policy_file: Path | None,
+    own: OwnPaths | None = None,
+    choose: Callable[[Sequence[str]], Collection[str] | None] | None = None,
+    base: Revision | None = None,
+) -> tuple[Ruleset, Catalog]:
+    """Bind policies to the configuration of a policy file, and return them with the catalogue that they are from.
+
+    Args:
+        policy_file: the policy file; None is every policy in its shipped mode.
+        own: where the policies outside the library are.
+        choose: returns the ids of the policies in force, of those of all; None is all.
+        base: a policy file of its repository is read from this revision.
+
+    Raises:
+        GpugateError: as `ruleset`.
+    """
+    from gpugate.policies.engine.ruleset import bind  # noqa: PLC0415 -- most commands need no rules
     from gpugate.webhook.manifests.policy_file import MAX_POLICY_FILE, load_policy_file  # noqa: PLC0415
+    from gpugate.webhook.own_policies.catalog import OwnPaths  # noqa: PLC0415
 
     data = None
     if policy_file is not None and base is not None:
         from gpugate.webhook.project.base import read_from  # noqa: PLC0415 -- few runs have a base
 
         data = read_from(base, policy_file, MAX_POLICY_FILE)
-    return load_policy_file(policy_file, lambda config: bind(CATALOG, config, only), data)
+
+    def use(config: PolicyConfig) -> tuple[Ruleset, Catalog]:
+        catalog = (own or OwnPaths()).catalog(config, policy_file)
+        only = choose([policy.id for policy in catalog.policies]) if choose else None
+        return bind(catalog.policies, config, only, closed_families=catalog.closed_families), catalog
+
+    return load_policy_file(policy_file, use, data)
 
 
 def schema_folder(named: Path | None) -> Path | None:

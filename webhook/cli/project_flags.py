@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.manifests.inputs import ObjectsInValues
+from gpugate.webhook.own_policies.catalog import OwnPaths
 from gpugate.webhook.project.find import VARIABLE, Found, find
 from gpugate.webhook.project.settings import SETTINGS, Setting, Sort
 from gpugate.webhook.project.settle import Settled, Source, settle
@@ -31,11 +32,12 @@ if TYPE_CHECKING:
 
 
 class Project(Struct, frozen=True):
-    """What holds for a run: key -> setting; and the file that says some of it."""
+    """What holds for a run: key -> setting; the file that says some of it; and where policies outside the library are."""
 
     settings: Mapping[str, Settled]
     file: ProjectFile | None = None
     base: Revision | None = None
+    own: OwnPaths = OwnPaths()
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -78,14 +80,31 @@ def add(parser: argparse.ArgumentParser) -> None:
     either.add_argument("--no-config", action="store_true", help="do not read a project file")
 
 
+def add_own_policies(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that select policies outside the library."""
+    group = parser.add_argument_group("policies outside the library")
+    group.add_argument(
+        "--policy-path",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="directory of policies, as ORGANISATION/NAME.py or .yaml; Python code in it is run; repeatable",
+    )
+    group.add_argument(
+        "--no-project-policies",
+        action="store_true",
+        help="skip the directories of policies that the project file and the policy file name",
+    )
+
+
 def add_trust(parser: argparse.ArgumentParser) -> None:
     """Add the flags that select the trusted settings for an untrusted change."""
     group = parser.add_argument_group("untrusted changes")
     group.add_argument(
         "--trust",
         choices=(CHANGE, BASE),
-        default=CHANGE,
-        help="read project file, policy file, baseline and schemas from the working directory (change, the default) or from the revision of --base (base)",
+        help="read project file, policy file, policies, baseline and schemas from the working directory (change, the default) or from the revision of --base (base); in CI for a pull request, directories of policies are read from the base by default",
     )
     group.add_argument(
         "--base",
@@ -143,7 +162,33 @@ def settled(args: argparse.Namespace, flags: Mapping[str, object]) -> Project:
 
             data = read_from(base, directory / project_file.file, MOST_BYTES)
         file = read_project(project_file.file, directory, project_file.remarks, data)
-    return Project(settle(flags, os.environ, file, directory), file, base)
+    settings = settle(flags, os.environ, file, directory)
+    return Project(settings, file, base, _own_paths(args, settings["policy_paths"], base, directory))
+
+
+def _own_paths(args: argparse.Namespace, setting: Settled, base: Revision | None, directory: Path) -> OwnPaths:
+    """Return the directories of policies, and the revision that they are read from.
+
+    The code of a policy runs with the rights of the process. The author of a change may have written it, so that in CI for a
+    pull request it is read from the base, unless `--trust change` says otherwise.
+    """
+
+    def policy_base() -> Revision | None:
+        from gpugate.webhook.project.base import VARIABLES, base_of  # noqa: PLC0415 -- starts programs
+
+        chosen = getattr(args, "trust", CHANGE)
+        if base is not None or chosen is not None or not any(os.environ.get(name) for name in VARIABLES):
+            return base
+        return base_of(None, os.environ, directory)
+
+    directories = tuple(Path(text) for text in setting.value or ())
+    is_of_project = setting.source is Source.FILE
+    return OwnPaths(
+        directories=() if is_of_project else directories,
+        of_project=directories if is_of_project else (),
+        base=policy_base,
+        is_off=getattr(args, "no_project_policies", False),
+    )
 
 
 def _find_file(base: Revision | None, directory: Path) -> Found | None:

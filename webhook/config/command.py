@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import API_VERSION, KIND, PolicyConfig
 from gpugate.policies.engine.ruleset import entry_of
 from gpugate.policies.sdk.findings import Stance
@@ -20,6 +19,7 @@ from gpugate.webhook.cli.options import Parser, UsageError
 from gpugate.webhook.config import starter
 from gpugate.webhook.config.published_schemas import case_schema, cel_policy_schema, config_schema, project_schema
 from gpugate.webhook.manifests.policy_file import PolicySource, policy_source, read_policy_file
+from gpugate.webhook.own_policies.catalog import OwnPaths
 from gpugate.webhook.project.find import FILE
 from gpugate.webhook.project.settings import skeleton
 from gpugate.webhook.report import yaml_text
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.ruleset import Rule, Ruleset
     from gpugate.policies.sdk import field
+    from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.cli.project_flags import Project
 
 DEFAULT: Final = "default"
@@ -85,11 +86,11 @@ def _policies(ruleset: Ruleset, origins: _Origins) -> Iterator[_Line]:
             yield _Line(f"  {key}: {yaml_text.inline(value)}", origins.of((section, key), DEFAULT))
     yield _Line("policies:")
     bound = {rule.policy.id: rule for rule in ruleset.rules}
-    for policy in CATALOG:
+    for policy in ruleset.catalog:
         rule = bound.get(policy.id)
         yield _Line(f"  {policy.id}:")
         mode = (rule.mode if rule else Stance.OFF).word
-        yield _Line(f"    mode: {yaml_text.inline(mode)}", _mode_origin(policy.id, config, rule, origins))
+        yield _Line(f"    mode: {yaml_text.inline(mode)}", _mode_origin(policy, config, rule, origins))
         yield from _params(rule, config, origins) if rule else ()
     for section in ("namespaces", "excluded_namespaces"):
         yield _Line(f"{section}: {yaml_text.inline(document[section])}", origins.of((section,), DEFAULT))
@@ -98,8 +99,7 @@ def _policies(ruleset: Ruleset, origins: _Origins) -> Iterator[_Line]:
         yield _Line(f"  - {yaml_text.inline(exemption)}", origins.of(("exemptions", index), DEFAULT))
 
 
-def _mode_origin(policy_id: str, config: PolicyConfig, rule: Rule | None, origins: _Origins) -> str:
-    policy = next(policy for policy in CATALOG if policy.id == policy_id)
+def _mode_origin(policy: Policy, config: PolicyConfig, rule: Rule | None, origins: _Origins) -> str:
     key = entry_of(policy, config)
     if key is not None and config.policies[key].mode is not None:
         return origins.of(("policies", key, "mode"), SHIPPED)
@@ -142,8 +142,15 @@ def main(arguments: Sequence[str]) -> int:
     elif args.command == "init":
         _init()
     else:
-        print(msgspec.json.format(msgspec.json.encode(_SCHEMAS[args.of]()), indent=2).decode())
+        print(msgspec.json.format(msgspec.json.encode(_schema(args)), indent=2).decode())
     return 0
+
+
+def _schema(args: argparse.Namespace) -> _Object:
+    if args.of != "policy":
+        return _SCHEMAS[args.of]()
+    own = OwnPaths(tuple(args.policy_path))
+    return config_schema(own.catalog(PolicyConfig(), None).policies)
 
 
 def _settings_of_check(args: argparse.Namespace, further: Sequence[str]) -> str:
@@ -157,7 +164,7 @@ def _settings_of_check(args: argparse.Namespace, further: Sequence[str]) -> str:
         raise UsageError(
             "--trust base: config show reads the working directory; check out the base to see its settings"
         )
-    ruleset = options.ruleset(filled.policy_file)
+    ruleset = options.ruleset(filled.policy_file, project.own)
     return settings_text(project, ruleset, filled.policy_file) if args.origin else yaml_text.block(effective(ruleset))
 
 
@@ -214,7 +221,8 @@ def parser() -> Parser:
         "schema",
         help="print a JSON schema",
         description="Print the JSON schema of a file that gpugate reads, or of a document that it writes.",
-        epilog="examples:\n  gpugate config schema project > .gpugate.schema.json\n",
+        epilog="examples:\n  gpugate config schema project > .gpugate.schema.json\n"
+        "  gpugate config schema --policy-path policies > policy.schema.json",
     )
     schema.add_argument(
         "of",
@@ -224,6 +232,7 @@ def parser() -> Parser:
         default="policy",
         help=f"{options.listed(tuple(_SCHEMAS))} (default: policy)",
     )
+    options.add_policy_path(schema)
     return flags
 
 
@@ -241,7 +250,7 @@ def effective(ruleset: Ruleset) -> _Object:
     document.pop("mode")
     bound = {rule.policy.id: rule for rule in ruleset.rules}
     document["policies"] = {}
-    for policy in CATALOG:
+    for policy in ruleset.catalog:
         rule = bound.get(policy.id)
         entry: _Object = {"mode": (rule.mode if rule else Stance.OFF).word}
         params = msgspec.to_builtins(rule.params) if rule else {}

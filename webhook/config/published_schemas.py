@@ -17,7 +17,7 @@ from gpugate.webhook.project.read import ProjectConfig
 from gpugate.webhook.project.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpugate.policies.sdk.policy import Policy
 
@@ -26,9 +26,9 @@ _Object = dict[str, Any]  # Any: the JSON edge
 _MODES: Final = ["off", "audit", "warn", "enforce"]
 
 
-def config_schema() -> _Object:
+def config_schema(catalog: Sequence[Policy] = CATALOG) -> _Object:
     """Return the schema (draft 2020-12), with the parameters of each policy."""
-    params_by_policy = {policy.id: policy.params for policy in CATALOG if msgspec.structs.fields(policy.params)}
+    params_by_policy = {policy.id: policy.params for policy in catalog if msgspec.structs.fields(policy.params)}
     types = (PolicyConfig, *params_by_policy.values())
     (_, *references), definitions = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     params = dict(zip(params_by_policy, references, strict=True))
@@ -44,7 +44,7 @@ def config_schema() -> _Object:
         **root["properties"],
         "policies": {
             "type": "object",
-            "properties": {policy.id: _entry(entry, policy, params.get(policy.id)) for policy in CATALOG},
+            "properties": {policy.id: _entry(entry, policy, params.get(policy.id)) for policy in catalog},
             "additionalProperties": {"$ref": f"#/$defs/{PolicyEntry.__name__}"},
         },
     }

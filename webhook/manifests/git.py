@@ -13,7 +13,7 @@ from gpugate.policies.engine.config import GpugateError
 from gpugate.webhook.manifests.within import work_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _SECONDS: Final = 60
 # fsmonitor and hooks are programs that a repository chooses. A directory that looks like a bare repository can be a part of
@@ -88,6 +88,32 @@ class Revision:
                     raise GitError(f"{folder}: its files are too large in {self.name}")
                 contents[os.path.basename(name)] = _output(self.top, "cat-file", "blob", sha)  # noqa: PTH119 -- a text
         return contents
+
+    def tree(self, folder: str, limit: int, most: int, wanted: Callable[[str], bool]) -> dict[str, bytes]:
+        """Return the wanted regular files below a folder of the commit: path relative to the folder -> content.
+
+        Args:
+            folder: the folder.
+            limit: the size of all wanted files together, in bytes.
+            most: the number of entries below the folder.
+            wanted: tells of a relative path whether its content is read.
+
+        Raises:
+            GitError: the files are too large or too many; or git cannot say.
+        """
+        top = self._name(folder)
+        files: dict[str, bytes] = {}
+        entries = self._entries("-r", "--", *([] if top == os.curdir else [f"{top}/"]))
+        if len(entries) > most:
+            raise GitError(f"{folder}: more than {most:,} files in {self.name}")
+        for mode, kind, size, sha, name in entries:
+            relative = os.path.relpath(name, top)
+            if kind == "blob" and mode.startswith(_REGULAR) and wanted(relative):
+                limit -= int(size)
+                if limit < 0:
+                    raise GitError(f"{folder}: its files are too large in {self.name}")
+                files[relative] = _output(self.top, "cat-file", "blob", sha)
+        return files
 
     def _name(self, path: str) -> str:
         return os.path.relpath(os.path.abspath(path), self.top)  # noqa: PTH100 -- pathlib resolves links

@@ -16,6 +16,7 @@ from gpugate.webhook.operate.doctor_checks import failing_groups, required_right
 from gpugate.webhook.operate.installation import Unread, find_names
 from gpugate.webhook.operate.reachability import probe
 from gpugate.webhook.operate.reading import Reader, read_installation
+from gpugate.webhook.own_policies.catalog import library_families
 from gpugate.webhook.registration.rbac import keeper_rbac, rbac
 
 if TYPE_CHECKING:
@@ -141,4 +142,9 @@ def _find_ruleset(installation: Installation) -> tuple[Ruleset, str]:
     if mounted is None:
         return bind(CATALOG, PolicyConfig()), "shipped modes: no policy file was given or found"
     data = mounted.text.encode()
-    return parse_policy_file(Path(mounted.where), data, lambda config: bind(CATALOG, config)), mounted.where
+    return parse_policy_file(Path(mounted.where), data, _bound), mounted.where
+
+
+def _bound(config: PolicyConfig) -> Ruleset:
+    # The policies outside the library that the policy file may name are in the Pods of the webhook.
+    return bind(CATALOG, config, closed_families=library_families())

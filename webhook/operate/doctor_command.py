@@ -16,6 +16,7 @@ from gpugate.webhook.cluster.options import choose_cluster
 from gpugate.webhook.operate import diagnosis as diagnosis_json
 from gpugate.webhook.operate import diagnosis as diagnosis_text
 from gpugate.webhook.operate.diagnosis import INCOMPLETE
+from gpugate.webhook.own_policies.catalog import OwnPaths
 from gpugate.webhook.registration import flags as meant_flags
 from gpugate.webhook.registration.entries import RiskGroup
 from gpugate.webhook.report import plain
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     from gpugate.webhook.operate.doctor import collect  # noqa: PLC0415 -- imports cryptography, which --help does not need
     from gpugate.webhook.operate.doctor_checks import examine  # noqa: PLC0415 -- as above
 
-    ruleset = options.ruleset(args.policy_file) if args.policy_file else None
+    ruleset = options.ruleset(args.policy_file, OwnPaths(tuple(args.policy_path))) if args.policy_file else None
     connection = connect(choose_cluster(args.kubeconfig, args.context, os.environ))
     try:
         diagnosis = examine(collect(connection, _options(args), ruleset, dt.datetime.now(dt.UTC)))
@@ -124,6 +125,7 @@ def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
     add("--url", metavar="URL", default="", help="expected URL of the webhook, if it is not reached through a Service")
     expected = command.add_argument_group("expected webhook configurations (to report differences)")
     options.add_policy_file(expected, options.INSTALLED)
+    options.add_policy_path(expected)
     for flag, effect in (("--fail", "denied"), ("--fail-mutating", "mutated")):
         expected.add_argument(
             flag,

@@ -16,6 +16,7 @@ class Sort(Enum):
     SWITCH = auto()
     FILE = auto()
     FOLDER = auto()
+    FOLDERS = auto()
     PATHS = auto()
     PATTERNS = auto()
     OUTPUTS = auto()
@@ -96,8 +97,19 @@ SETTINGS: Final = (
         "--policy-file",
         ("policy_file",),
         "GPUGATE_POLICY_FILE",
-        commands=("check", "test", "review", "bench"),
+        commands=("check", "test", "review", "bench", "policies", "explain"),
         example="policy.yaml",
+    ),
+    Setting(
+        "policy_paths",
+        Sort.FOLDERS,
+        "directories of policies outside the library, as `ORGANISATION/NAME.py` or `.yaml`; their Python code is run",
+        "--policy-path",
+        ("policy_path",),
+        "GPUGATE_POLICY_PATHS",
+        (),
+        ("check", "test", "review", "bench", "policies", "explain"),
+        example="[policies]",
     ),
     Setting(
         "select",

@@ -55,7 +55,7 @@ def rebased(sort: Sort, value: Any, home: Path, directory: Path) -> Any:  # Any:
         return tuple(msgspec.structs.replace(entry, files=tuple(map(pattern, entry.files))) for entry in value)
     if sort is Sort.TEMPLATES:
         return tuple(msgspec.structs.replace(entry, paths=tuple(map(pattern, entry.paths))) for entry in value)
-    convert = {Sort.PATHS: path, Sort.PATTERNS: pattern, Sort.OUTPUTS: output}.get(sort)
+    convert = {Sort.PATHS: path, Sort.FOLDERS: path, Sort.PATTERNS: pattern, Sort.OUTPUTS: output}.get(sort)
     return tuple(map(convert, value)) if convert else value
 
 
@@ -87,6 +87,8 @@ def _named(sort: Sort, value: Any) -> Iterator[tuple[field.Path, str, Wanted]]:
     """Yield the paths that a setting names, with their places in it and what each must lead to."""
     if sort in {Sort.FILE, Sort.FOLDER}:
         yield (), str(value), _WANTED[sort]
+    elif sort is Sort.FOLDERS:
+        yield from (((index,), text, Wanted.DIRECTORY) for index, text in enumerate(value))
     elif sort is Sort.PATHS:
         yield from (((index,), text, Wanted.EITHER) for index, text in enumerate(value) if text != _STDIN)
     elif sort is Sort.OUTPUTS:
@@ -108,7 +110,7 @@ def _of_chart(chart: Chart, at: field.Path) -> Iterator[tuple[field.Path, str, W
 
 
 _SWITCH: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-_LISTS: Final = frozenset({Sort.TEXTS, Sort.PATHS, Sort.PATTERNS, Sort.OUTPUTS})
+_LISTS: Final = frozenset({Sort.TEXTS, Sort.PATHS, Sort.FOLDERS, Sort.PATTERNS, Sort.OUTPUTS})
 
 
 class Source(StrEnum):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpugate.webhook.cli import options
 from gpugate.webhook.cli.options import Parser, UsageError, checked_url
+from gpugate.webhook.own_policies.catalog import OwnPaths
 from gpugate.webhook.registration.entries import RiskGroup
 from gpugate.webhook.registration.objects import KARPENTER_USERS, Server, webhook_configurations
 from gpugate.webhook.registration.rbac import keeper_rbac, rbac
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
         )
     authority = _authority(args.ca_file) if args.ca_file else b""
     server = Server(authority, args.namespace, checked_url(args.url), args.service)
-    ruleset = options.ruleset(args.policy_file)
+    ruleset = options.ruleset(args.policy_file, OwnPaths(tuple(args.policy_path)))
     configurations = webhook_configurations(
         ruleset,
         server,
@@ -89,6 +90,7 @@ def parser() -> argparse.ArgumentParser:
         help="let the webhook manage its certificates in this Secret, as `gpugate serve --certificate-secret` does",
     )
     options.add_policy_file(command)
+    options.add_policy_path(command)
     add(
         "--namespace",
         metavar="NAME",

@@ -56,8 +56,14 @@ def page(finding: Located, base_url: str) -> str:
         finding: any finding.
         base_url: the address of the site; empty where none is known.
     """
+    if not base_url:
+        return ""
+    from gpugate.policies.catalog import IDS  # noqa: PLC0415 -- importing it reads every policy
+
     name = f"policies/{finding.policy}" if finding.policy else _PAGES.get(finding.sort, "")
-    return f"{base_url.rstrip('/')}/docs/{plain(name)}.html" if base_url and name else ""
+    if finding.policy and finding.policy not in IDS:
+        return ""  # a policy outside the library, whose page is not on the site
+    return f"{base_url.rstrip('/')}/docs/{plain(name)}.html" if name else ""
 
 
 def message(finding: Located) -> str:

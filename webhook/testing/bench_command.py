@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import GpugateError
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import evaluate
@@ -137,7 +136,9 @@ def measure(ruleset: Ruleset, measured: Sequence[Measured], repetitions: int) ->
     """
     today = dt.datetime.now(dt.UTC).date()
     facts = RunFacts(subject.request for subject in measured)
-    alone = {policy.id: bind((policy,), ruleset.config) for policy in CATALOG}
+    alone = {
+        policy.id: bind(ruleset.catalog, ruleset.config, {policy.id}, closed_families=()) for policy in ruleset.catalog
+    }
     due = {
         policy: [subject for subject in measured if _applies(rules, subject.request)] for policy, rules in alone.items()
     }
@@ -189,14 +190,15 @@ def slower(before: Figures, now: Figures, threshold: float) -> dict[str, tuple[F
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     args, project = project_flags.parse(parser(), "bench", arguments)
-    for remark in project.remarks:
+    ruleset, catalog = options.bound(args.policy_file, project.own)
+    for remark in (*project.remarks, *catalog.remarks):
         print(f"warning: {remark}", file=sys.stderr)
     before = _load(args.compare) if args.compare else None
     measured, problems = read(args.path)
     for problem in problems:
         location = f"{problem.source}:{problem.line}" if problem.line else problem.source
         print(f"error: {location}: {problem.message}: {problem.remedy}", file=sys.stderr)
-    figures = measure(options.ruleset(args.policy_file), measured, args.repetitions)
+    figures = measure(ruleset, measured, args.repetitions)
     if figures is None:
         print("error: nothing to measure: no object in the input concerns a policy", file=sys.stderr)
         return _INCOMPLETE if problems else _EMPTY
@@ -280,5 +282,6 @@ def parser() -> argparse.ArgumentParser:
     )
     add("-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)")
     options.add_policy_file(command, options.OF_THE_PROJECT)
+    project_flags.add_own_policies(command)
     project_flags.add(command)
     return command

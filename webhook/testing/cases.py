@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.field import Json
     from gpugate.policies.sdk.field import Path as FieldPath
+    from gpugate.webhook.manifests.policy_documents import PolicyExample
 
 
 class CaseFileError(GpugateError):
@@ -198,6 +199,17 @@ class InlineCase:
 
 
 @dataclass(frozen=True, slots=True)
+class ExampleCase:
+    """An example in a policy document: its name, file and line, and the example."""
+
+    name: str
+    file: str
+    line: int
+    example: PolicyExample = field(repr=False)
+    places: DocumentPlaces = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """One test.
 
@@ -233,6 +245,9 @@ class Case:
     def error(self, path: FieldPath, message: str) -> CaseFileError:
         """Make an error at a field of the test."""
         return CaseFileError(self.source.places.find(("tests", self.index, *path)), message)
+
+
+AnyCase = Case | InlineCase | ExampleCase
 
 
 def read_case_file(path: Path | str) -> CaseFile:

@@ -7,16 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.engine.config import API_VERSION
 from gpugate.webhook.manifests.bounded_file import read_regular
 from gpugate.webhook.manifests.documents import encoding
 from gpugate.webhook.manifests.inputs import Input, Passed
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.report.located import Place
+from gpugate.webhook.report.located import DocumentPlaces, Place
 from gpugate.webhook.testing.cases import (
     MOST_BYTES,
     SUFFIXES,
-    Case,
+    AnyCase,
     CaseFileError,
+    ExampleCase,
     InlineCase,
     read_case_file,
     unreadable,
@@ -28,21 +30,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _GOOD: Final = "good-"
+# A file without it contains no policy document.
+_GROUP: Final = API_VERSION.partition("/")[0].encode()
 
 
 @dataclass(slots=True)
 class Collected:
     """The tests in the order of the paths, and the errors of unreadable files."""
 
-    cases: list[Case | InlineCase] = field(default_factory=list)
+    cases: list[AnyCase] = field(default_factory=list)
     broken: list[CaseFileError] = field(default_factory=list)
 
 
 class Collector:
     """Collects tests.
 
-    A manifest with a comment `# expect: ...` is a test. If a `bad-` file has one, the `good-` and `fixed-` files beside
-    it are tests too, which expect only the findings in their comments.
+    Examples in policy documents are tests, and manifests with a comment `# expect: ...`. If a `bad-` file has one, the
+    `good-` and `fixed-` files beside it are tests too, which expect only the findings in their comments.
     """
 
     def __init__(self) -> None:
@@ -61,7 +65,7 @@ class Collector:
                 collected.broken.append(error)
         return collected
 
-    def _of(self, file: Input) -> list[Case | InlineCase]:
+    def _of(self, file: Input) -> list[AnyCase]:
         if file.name.endswith(SUFFIXES):
             return list(read_case_file(file.name).cases)
         name = os.path.basename(file.name)  # noqa: PTH119 -- ten thousand of them
@@ -70,6 +74,10 @@ class Collector:
         data = file.read()
         if isinstance(data, Problem):
             raise unreadable(data)
+        if _GROUP in data:
+            examples = _examples(file.label, data)
+            if examples:
+                return examples
         if not is_marked(data) and not (name.startswith((_GOOD, FIXED)) and self._is_laid_out(file.name)):
             return []
         if len(data) > MOST_BYTES:
@@ -86,6 +94,24 @@ class Collector:
             bad = (file for file in sorted(Path(folder or ".").glob(f"{BAD}*.y*ml")) if file.is_file())
             self._laid_out[folder] = any(is_marked(_bytes(file)) for file in bad)
         return self._laid_out[folder]
+
+
+def _examples(source: str, data: bytes) -> list[AnyCase]:
+    """Return the examples in policy documents as tests; an empty list for a file without a policy."""
+    from gpugate.webhook.manifests.policy_documents import PolicyDocumentError, read_examples  # noqa: PLC0415 -- few files
+
+    try:
+        examples = read_examples(source, data)
+    except PolicyDocumentError as error:
+        raise CaseFileError(Place(source, error.line, error.column, error.column + 1), error.message) from None
+    places: dict[int, DocumentPlaces] = {}
+    cases: list[AnyCase] = []
+    for example in examples:
+        located = places.setdefault(id(example.document), DocumentPlaces(example.document))
+        _, key, index = example.path
+        name = f"{example.example.policy}: {key} example {int(index) + 1}"
+        cases.append(ExampleCase(name, source, located.find(example.path).line, example, located))
+    return cases
 
 
 def _bytes(file: Path) -> bytes:

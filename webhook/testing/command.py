@@ -23,9 +23,10 @@ from gpugate.webhook.testing.setup import Setup
 from gpugate.webhook.testing.updating import updates
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
-    from gpugate.webhook.testing.cases import Case, InlineCase
+    from gpugate.webhook.own_policies.catalog import Catalog
+    from gpugate.webhook.testing.cases import AnyCase
 
 FORMATS: Final = ("text", "junit", "json")
 
@@ -35,8 +36,9 @@ _EPILOG: Final = """examples:
   gpugate test . --coverage=100 -o text -o junit=gpugate-tests.xml
   gpugate test policies/nodepool.gpugate-test.yaml --update
 
-Tests are the cases in *.gpugate-test.yaml files, and manifests with comments:
-`# expect: ID` on the line of an expected finding, or `# expect: nothing`.
+Tests are the cases in *.gpugate-test.yaml files, the examples in documents of
+the kind Policy, and manifests with comments: `# expect: ID` on the line of an
+expected finding, or `# expect: nothing`.
 
 Exit codes: 0 all tests passed; 1 a test failed, or the coverage is too low;
 2 wrong usage or configuration; 3 no tests; 4 a test is invalid or cannot be
@@ -84,6 +86,7 @@ def parser() -> argparse.ArgumentParser:
         help="use colors (default: auto, which honors NO_COLOR and FORCE_COLOR)",
     )
     add("-q", "--quiet", action="store_true", help="print only failures, without the summary")
+    project_flags.add_own_policies(command)
     project_flags.add(command)
     return command
 
@@ -100,7 +103,9 @@ def _percent(text: str) -> float:
     return percentage
 
 
-def update(run: Run, setup: Setup) -> tuple[Run, frozenset[tuple[str, str]], list[str]]:
+def update(
+    run: Run, setup: Setup, counted: Collection[str] | None = None
+) -> tuple[Run, frozenset[tuple[str, str]], list[str]]:
     """Rewrite the expectations of the tests that failed.
 
     Returns:
@@ -121,7 +126,7 @@ def update(run: Run, setup: Setup) -> tuple[Run, frozenset[tuple[str, str]], lis
         for case in Collector().collect(Input(name, explicit=True) for name in changes.files).cases
     }
     cases = [again.get((case.file, case.name), case) for case, _ in run.results]
-    anew = run_tests(cases, setup)
+    anew = run_tests(cases, setup, counted=counted)
     passed = frozenset(
         (case.file, case.name)
         for case, result in anew.results
@@ -144,15 +149,17 @@ def main(arguments: Sequence[str]) -> int:
         raise UsageError("test does not read standard input: write the manifest to a file")
     with project.blamed():
         wanted = options.outputs(args.output or ["text"], FORMATS)
-    setup = Setup(options.ruleset(args.policy_file).config)
+    ruleset, catalog = options.bound(args.policy_file, project.own)
+    setup = Setup(ruleset.config, catalog=catalog)
     by_path = [(path, Collector().collect(expand([path]))) for path in paths]
     collected = _together([part for _, part in by_path])
     chosen, deselected = _chosen(collected, args.names)
-    run = run_tests(chosen, setup, stop=args.stop)
+    counted = _counted(collected.cases, catalog)
+    run = run_tests(chosen, setup, stop=args.stop, counted=counted)
     updated: frozenset[tuple[str, str]] = frozenset()
-    remarks = list(project.remarks)
+    remarks = [*project.remarks, *catalog.remarks]
     if args.update and run.failed:
-        run, updated, left = update(run, setup)
+        run, updated, left = update(run, setup, counted)
         remarks += left
     remarks += _empty(by_path, collected, chosen)
     report = TestReport(
@@ -168,9 +175,16 @@ def main(arguments: Sequence[str]) -> int:
     return code
 
 
+def _counted(cases: Iterable[AnyCase], catalog: Catalog) -> frozenset[str] | None:
+    """Return the policies that the coverage is about: those of directories if all tests are their examples, else all."""
+    if not catalog.own or not all(catalog.is_example(case.file) for case in cases):
+        return None
+    return frozenset(own.policy.id for own in catalog.own)
+
+
 def _together(parts: Sequence[Collected]) -> Collected:
     """Add up the tests of several paths; one that two of them hold counts once."""
-    cases: dict[tuple[str, str], Case | InlineCase] = {}
+    cases: dict[tuple[str, str], AnyCase] = {}
     broken: dict[str, Any] = {}  # Any: errors, by their text
     for part in parts:
         for case in part.cases:
@@ -180,7 +194,7 @@ def _together(parts: Sequence[Collected]) -> Collected:
     return Collected(list(cases.values()), list(broken.values()))
 
 
-def _chosen(collected: Collected, names: str | None) -> tuple[list[Case | InlineCase], int]:
+def _chosen(collected: Collected, names: str | None) -> tuple[list[AnyCase], int]:
     if names is None:
         return collected.cases, 0
     fits = name_expression(names)
@@ -188,9 +202,7 @@ def _chosen(collected: Collected, names: str | None) -> tuple[list[Case | Inline
     return chosen, len(collected.cases) - len(chosen)
 
 
-def _empty(
-    by_path: Sequence[tuple[str, Collected]], collected: Collected, chosen: Sequence[Case | InlineCase]
-) -> list[str]:
+def _empty(by_path: Sequence[tuple[str, Collected]], collected: Collected, chosen: Sequence[AnyCase]) -> list[str]:
     """Say what contains no tests."""
     without = [path for path, part in by_path if not part.cases and not part.broken]
     remarks = [f"{path} contains no tests: *.gpugate-test.yaml, or manifests with `# expect: ID`" for path in without]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.manifests.case_format import Definition, Places
     from gpugate.webhook.manifests.objects import Manifest
     from gpugate.webhook.report.located import Place
-    from gpugate.webhook.testing.cases import Case, InlineCase
+    from gpugate.webhook.testing.cases import AnyCase, Case
     from gpugate.webhook.testing.setup import Prepared, Setup
 
 
@@ -54,7 +54,7 @@ class CaseResult:
         expectations: the number of expectations in the file.
     """
 
-    case: Case | InlineCase
+    case: AnyCase
     failures: tuple[Failure, ...]
     evaluated: tuple[Evaluated, ...]
     seconds: float = 0.0

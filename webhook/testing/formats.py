@@ -166,7 +166,7 @@ def _failed(case: TestedCase, paint: Paint) -> Iterator[str]:
     yield f"{paint(word, BOLD, RED)} {plain(case.file)}:{case.line} {paint(plain(case.name), BOLD)}"
     for failure in case.failures:
         yield from (f"  {line}" for line in failure.lines(paint))
-    if case.ending is Ending.FAILED:
+    if case.ending is Ending.FAILED and case.can_update:
         chosen = "" if case.manifests else f" -k {shlex.quote(plain(case.name))}"
         yield f"  accept with: gpugate test {shlex.quote(plain(case.file))}{chosen} --update"
 

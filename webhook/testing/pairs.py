@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.patching import PatchError, apply_all
 from gpugate.policies.sdk.findings import Patches, Replacement
@@ -68,11 +67,10 @@ def read_bad(fixed: str) -> Annotated:
         raise CaseFileError(Place(name), "not UTF-8 text: save it as UTF-8") from None
 
 
-def named_policies(fixed: str, bad: Annotated) -> set[str]:
-    """Return the policies whose fixes are made."""
+def named_policies(fixed: str, bad: Annotated, known: Collection[str]) -> set[str]:
+    """Return the policies whose fixes are made; `known` are the ids of all."""
     parts = Path(fixed).resolve().parts
-    own = f"{parts[-4]}/{parts[-2].replace('_', '-')}" if len(parts) >= 4 else ""
-    known = {policy.id for policy in CATALOG}
+    own = f"{parts[-4]}/{parts[-2]}".replace("_", "-") if len(parts) >= 4 else ""
     return {own} if own in known else {expectation.policy for expectation in bad.expected}
 
 

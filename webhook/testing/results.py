@@ -52,7 +52,7 @@ class TestedCase:
     """A test that was run.
 
     `manifests` and `expectations` count those of a file with inline expectations; both are 0 for a test of a case file.
-    `seconds` is its duration.
+    `seconds` is its duration. `can_update` says whether `--update` can rewrite its expectations.
     """
 
     file: str
@@ -63,6 +63,7 @@ class TestedCase:
     seconds: float = 0.0
     manifests: int = 0
     expectations: int = 0
+    can_update: bool = True
 
     __test__ = False  # pytest takes classes that are called Test... for tests
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import API_VERSION, KIND, ConfigError, PolicyConfig, parse, parse_config
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
@@ -22,16 +21,18 @@ from gpugate.webhook.manifests.load import RunFacts, parts
 from gpugate.webhook.manifests.objects import Manifest, objects
 from gpugate.webhook.manifests.policy_file import PolicyFileError, load_policy_file
 from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.own_policies.catalog import catalog_from
 from gpugate.webhook.testing.cases import unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.field import Json
     from gpugate.policies.sdk.field import Path as FieldPath
     from gpugate.webhook.manifests.case_format import Asked, Definition
+    from gpugate.webhook.own_policies.catalog import Catalog
     from gpugate.webhook.testing.cases import Case
 
 
@@ -182,14 +183,24 @@ class Setup:
         config: the configuration of a test that names none; shipped modes by default.
         today: the day, for exemptions, where a test names none; the real one (UTC) by default.
         files: the files that tests name.
+        catalog: the policies that tests may name; those of the library and of installed packages by default.
     """
 
-    def __init__(self, config: PolicyConfig | None = None, today: dt.date | None = None) -> None:
+    def __init__(
+        self, config: PolicyConfig | None = None, today: dt.date | None = None, catalog: Catalog | None = None
+    ) -> None:
         self.config = config or PolicyConfig()
+        self.catalog = catalog or catalog_from(())
+        self._known = self.catalog.known
         self.today = today or dt.datetime.now(dt.UTC).date()
         self.files = ObjectFiles()
         self._policy_files: dict[str, PolicyConfig] = {}
         self._bound: dict[bytes, tuple[Ruleset, Needs]] = {}
+
+    @property
+    def known(self) -> Collection[str]:
+        """The ids of all policies."""
+        return self._known
 
     def bound(self, config: PolicyConfig) -> tuple[Ruleset, Needs]:
         """Return the rules of a configuration, and what they look up.
@@ -199,7 +210,7 @@ class Setup:
         """
         key = msgspec.json.encode(config)
         if key not in self._bound:
-            ruleset = bind(CATALOG, config)
+            ruleset = bind(self.catalog.policies, config, closed_families=self.catalog.closed_families)
             self._bound[key] = (ruleset, Needs(ruleset.rules))
         return self._bound[key]
 

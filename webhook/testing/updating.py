@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gpugate.policies.catalog import CATALOG
 from gpugate.policies.sdk.field import render
 from gpugate.webhook.manifests.case_format import Expect, Where
 from gpugate.webhook.manifests.documents import Document, encoding, read_text
@@ -15,7 +14,7 @@ from gpugate.webhook.manifests.edit import edited, same
 from gpugate.webhook.manifests.edit_tree import EditError
 from gpugate.webhook.manifests.inputs import Input
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.testing.cases import CaseFileError, InlineCase
+from gpugate.webhook.testing.cases import CaseFileError, ExampleCase, InlineCase
 from gpugate.webhook.testing.comparing import EFFECTS, ObservedPlaces, fits, listed, observed
 from gpugate.webhook.testing.expect_comments import NOTHING, Expected, expectations, outside, read_annotated
 
@@ -47,7 +46,7 @@ def recommented(source: str, text: str, result: CaseResult) -> str:
         line = lines[comment.line - 1]
         lines[comment.line - 1] = line[: comment.start].rstrip() + _ending(line)
     for number in {expected.line for expected in expected_comments}:
-        _append(lines, number, [p.id for p in CATALOG if Expected(number, p.id) in expected_comments])
+        _append(lines, number, [p.id for p in result.ruleset.catalog if Expected(number, p.id) in expected_comments])
     if not expected_comments:
         # Without a comment it would be no test any more.
         _append(lines, result.evaluated[0].ready.manifest.document.first_line + _first(result), [NOTHING])
@@ -192,6 +191,11 @@ def updates(failed: Iterable[CaseResult]) -> Updates:
     changes = Updates()
     for result in failed:
         case = result.case
+        if isinstance(case, ExampleCase):
+            changes.left.append(
+                f"{case.file}:{case.line}: {case.name} was not updated: correct the example or the policy"
+            )
+            continue
         try:
             file = _opened(changes, case.file)
             if isinstance(case, InlineCase):

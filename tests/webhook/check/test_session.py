@@ -15,6 +15,7 @@ from gpugate.webhook.check.run import check
 from gpugate.webhook.check.session import LocalSession
 from gpugate.webhook.check.workers import WorkerError, WorkerSession
 from gpugate.webhook.manifests.inputs import expand
+from gpugate.webhook.own_policies.catalog import Catalog
 
 OPTIONS = Options(dt.date(2026, 1, 1), known=frozenset(policy.id for policy in CATALOG))
 
@@ -32,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def workers(count: int, options: Options = OPTIONS) -> WorkerSession:
     ruleset = bind(CATALOG, PolicyConfig())
-    return WorkerSession(count, ruleset.config, None, options, LocalSession(ruleset, options))
+    return WorkerSession(count, ruleset, Catalog(), options, LocalSession(ruleset, options))
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -223,6 +223,7 @@ def test_every_setting_is_known_to_be_a_path_or_none() -> None:
         "output",
         "paths",
         "policy_file",
+        "policy_paths",
         "schemas",
         "tests",
     }

@@ -65,10 +65,10 @@ def evaluated_chart(variant: Variant, directories: Sequence[Path], config: pytes
         arguments += ["--values", str(_values(variant.values, (chart, *directories)))]
     arguments += [f"--set={setting}" for setting in variant.settings]
     try:
-        report = checked(arguments, config)
+        report, known = checked(arguments, config)
     except GpugateError as error:
         raise pytest.UsageError(str(error)) from None
-    return EvaluatedChart(f"{variant.chart} with {variant.label}", report.findings, report.objects)
+    return EvaluatedChart(f"{variant.chart} with {variant.label}", report.findings, known, report.objects)
 
 
 def _values(name: str, directories: Sequence[Path]) -> Path:

@@ -24,7 +24,7 @@ from gpugate.webhook.manifests.objects import Manifest
 from gpugate.webhook.report import text
 from gpugate.webhook.report.located import ObjectName, Report, Severity
 from gpugate.webhook.report.view import View
-from gpugate.webhook.testing.cases import Case, CaseFileError
+from gpugate.webhook.testing.cases import CaseFileError, ExampleCase, InlineCase
 from gpugate.webhook.testing.collecting import Collector
 from gpugate.webhook.testing.pytest_plugin.reviewing import checked
 from gpugate.webhook.testing.pytest_plugin.surroundings import relative_name, surroundings
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.manifests.documents import Document
     from gpugate.webhook.report.located import Located
-    from gpugate.webhook.testing.cases import InlineCase
+    from gpugate.webhook.testing.cases import AnyCase
     from gpugate.webhook.testing.collecting import Collected
     from gpugate.webhook.testing.comparing import CaseResult
     from gpugate.webhook.testing.setup import Setup
@@ -201,10 +201,9 @@ class Objects:
         Raises:
             GpugateError: the project file or the policy file is refused.
         """
-        findings = checked(
-            ["--no-render", "--", *map(relative_name, sorted(self._patterns.files))], self._config
-        ).findings
-        return tuple(finding for finding in findings if finding.severity is Severity.ERROR)
+        files = map(relative_name, sorted(self._patterns.files))
+        report, _ = checked(["--no-render", "--", *files], self._config)
+        return tuple(finding for finding in report.findings if finding.severity is Severity.ERROR)
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Collect a file that the setting names."""
@@ -326,7 +325,7 @@ class CaseFile(pytest.File):
         for error in self._collected.broken:
             raise error
         for case in self._collected.cases:
-            name = case.name if isinstance(case, Case) else EXPECTATIONS
+            name = EXPECTATIONS if isinstance(case, InlineCase) else case.name
             yield CaseItem.from_parent(self, name=name, case=case, coverage=self._coverage)
 
     def repr_failure(
@@ -342,7 +341,7 @@ class CaseFile(pytest.File):
 class CaseItem(pytest.Item):
     """One test."""
 
-    def __init__(self, *, case: Case | InlineCase, coverage: Coverage, **kwargs: Any) -> None:  # Any: as above
+    def __init__(self, *, case: AnyCase, coverage: Coverage, **kwargs: Any) -> None:  # Any: as above
         super().__init__(**kwargs)
         self.case = case
         self._coverage = coverage
@@ -378,6 +377,8 @@ class CaseItem(pytest.Item):
         """Show the expected and actual values, with a frame of the file."""
         if isinstance(excinfo.value, CaseFailedError):
             failures = [str(failure) for failure in excinfo.value.result.failures]
+            if isinstance(self.case, ExampleCase):
+                return "\n\n".join(failures)
             accept = excinfo.value.left or f"accept with: pytest --gpugate --gpugate-update {_quoted(self.nodeid)}"
             return "\n\n".join([*failures, accept])
         if isinstance(excinfo.value, CaseFileError):

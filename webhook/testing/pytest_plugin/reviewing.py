@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import API_VERSION, KIND, GpugateError, near_misses, parse_config
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.sdk.findings import Stance
@@ -27,7 +26,7 @@ from gpugate.webhook.testing.setup import Prepared, Setup, facts_of
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pytest
@@ -73,6 +72,8 @@ class Answer:
 
     title: str
     located: tuple[Located, ...]
+    # The ids of all policies.
+    known: Collection[str]
 
     @property
     def allowed(self) -> bool:
@@ -102,7 +103,7 @@ class Answer:
 
     def __getitem__(self, policy: str) -> Finding:
         """Return the first finding of a policy; a KeyError lists the findings of others."""
-        _refuse_unknown(policy)
+        _refuse_unknown(policy, self.known)
         first = next((located for located in self.located if words.code(located) == policy), None)
         if first is None:
             raise KeyError(f"{policy} finds nothing in {self!r}")
@@ -124,7 +125,7 @@ class Answer:
 
     def _have(self, located: list[Located], policies: tuple[str, ...]) -> bool:
         for policy in policies:
-            _refuse_unknown(policy)
+            _refuse_unknown(policy, self.known)
         codes = {words.code(finding) for finding in located}
         return codes.issuperset(policies) if policies else bool(codes)
 
@@ -146,17 +147,16 @@ def _finding(located: Located) -> Finding:
     )
 
 
-def _refuse_unknown(policy: str) -> None:
+def _refuse_unknown(policy: str, known: Collection[str]) -> None:
     """Keep a typo from passing in `assert not answer.denied_by(...)`."""
-    known = {listed.id for listed in CATALOG} | _TROUBLES
-    if policy not in known:
-        near = near_misses(policy, known)
+    if policy not in known and policy not in _TROUBLES:
+        near = near_misses(policy, (*known, *_TROUBLES))
         meant = f"did you mean {near[0]}?" if near else "`gpugate policies` lists them"
         raise ValueError(f"unknown policy {policy}; {meant}")
 
 
-def checked(arguments: Sequence[str], config: pytest.Config) -> Report:
-    """Evaluate the files that the arguments of `gpugate check` name.
+def checked(arguments: Sequence[str], config: pytest.Config) -> tuple[Report, Collection[str]]:
+    """Evaluate the files that the arguments of `gpugate check` name; return the report and the ids of all policies.
 
     Raises:
         GpugateError: they, the project file or the policy file are refused.
@@ -164,8 +164,8 @@ def checked(arguments: Sequence[str], config: pytest.Config) -> Report:
     file = policy_file(config)
     chosen = ["--policy-file", str(file)] if file else []
     args, project = project_flags.parse(check_flags.parser(), "check", ["--quiet", *chosen, *arguments])
-    result, _ = check.check_project(args, project)
-    return result.report
+    result, ruleset = check.check_project(args, project)
+    return result.report, frozenset(policy.id for policy in ruleset.catalog)
 
 
 class ObjectError(GpugateError):
@@ -306,7 +306,7 @@ class Reviewer:
         document = {"apiVersion": API_VERSION, "kind": KIND, **sections}
         if policies is not None:
             document["policies"] = dict(policies)
-        return Reviewer(Setup(parse_config(document), self._setup.today), self._answers)
+        return Reviewer(Setup(parse_config(document), self._setup.today, self._setup.catalog), self._answers)
 
     def review(  # noqa: PLR0913 -- what an admission request holds, all by name
         self,
@@ -390,7 +390,7 @@ class Reviewer:
         verdict = Prepared(manifest, with_defaults(request), facts, ruleset, today or self._setup.today).evaluate()
         locator = Locator({rule.policy.id: rule.policy for rule in ruleset.rules})
         title = f"{request.operation} of {request.kind.kind} {request.shown_name}"
-        review = Review(title, tuple(locator.findings(manifest, verdict)), verdict)
+        review = Review(title, tuple(locator.findings(manifest, verdict)), self._setup.known, verdict)
         self._answers.append(review)
         return review
 

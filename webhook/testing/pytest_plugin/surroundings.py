@@ -26,7 +26,9 @@ def surroundings(config: pytest.Config) -> Setup:
     """
     if _SETUP not in config.stash:
         try:
-            config.stash[_SETUP] = Setup(options.ruleset(policy_file(config)).config)
+            _, project = project_flags.parse(test.parser(), "test", [])
+            ruleset, catalog = options.bound(policy_file(config), project.own)
+            config.stash[_SETUP] = Setup(ruleset.config, catalog=catalog)
         except GpugateError as error:
             raise pytest.UsageError(str(error)) from None
     return config.stash[_SETUP]
