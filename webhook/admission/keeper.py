@@ -66,7 +66,7 @@ class DriftReport:
         self._registration = registration
         self._now = now
         self._rules = shared.rules
-        self._policy_file = PolicyFileWatch(shared.options.policy_file, shared.rules, self._use, _ignore_reload)
+        self._policy_file = PolicyFileWatch(shared.files, shared.rules, self._use, _ignore_reload, shared.may_load)
         self._clock = clock
         # When each difference was first seen, and which differences were logged.
         self._since: dict[Drift, float] = {}

@@ -196,6 +196,13 @@ LOG_DROPPED: Final = Metric(
 RESTARTS: Final = Metric(
     "gpugate_worker_restarts_total", "counter", "Workers that terminated unexpectedly and were replaced."
 )
+POLICY_OFF: Final = Metric(
+    "gpugate_policy_switched_off",
+    "gauge",
+    "Whether a policy outside the library is switched off after repeated failures; if 1, it is not evaluated.",
+    ("policy",),
+    merge="livemostrecent",
+)
 
 METRICS: Final = (
     REVIEWS,
@@ -222,6 +229,7 @@ METRICS: Final = (
     CLUSTER_DATA_AGE,
     LOG_DROPPED,
     RESTARTS,
+    POLICY_OFF,
 )
 
 
@@ -294,10 +302,7 @@ class Metrics:
         Raises:
             RuntimeError: prometheus-client was imported before `PROMETHEUS_MULTIPROC_DIR` was set.
         """
-        policies = tuple(catalog)
-        self._policies = frozenset(policy.id for policy in policies)
-        self._kinds = evaluated_kinds(policies)
-        self._kind_names = frozenset(self._kinds.values())
+        self.know(catalog)
         self._directory = os.environ.get(DIRECTORY_VARIABLE)
         self._registry = CollectorRegistry()
         durations = Histogram(DURATION.name, DURATION.help, DURATION.labels, registry=self._registry, buckets=_BUCKETS)
@@ -319,6 +324,17 @@ class Metrics:
             self._outcomes[policy, ERROR, Stance.ENFORCE.word].inc(0)
         if self._directory and not any(Path(self._directory).glob("*.db")):
             raise RuntimeError(f"prometheus_client was imported before {DIRECTORY_VARIABLE} was set")
+
+    def know(self, catalog: Iterable[Policy]) -> None:
+        """Set the policies and kinds that labels may contain."""
+        policies = tuple(catalog)
+        self._policies = frozenset(policy.id for policy in policies)
+        self._kinds = evaluated_kinds(policies)
+        self._kind_names = frozenset(self._kinds.values())
+
+    def switched(self, policy: str, *, off: bool) -> None:
+        """Set whether a policy is switched off after repeated failures."""
+        self._set(POLICY_OFF, off, policy)
 
     def observe(self, observation: Observation) -> None:
         """Count a review and the decisions of each policy on it."""

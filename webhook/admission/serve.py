@@ -15,17 +15,18 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from gpugate import __version__
-from gpugate.policies.catalog import CATALOG
 from gpugate.webhook.admission.certificate import Certificate, LeafMemory, names
 from gpugate.webhook.admission.front.handover import HandOver
 from gpugate.webhook.admission.front.server import listen
 from gpugate.webhook.admission.log import Log, capture_libraries
 from gpugate.webhook.admission.options import ServeError, ServeOptions
-from gpugate.webhook.admission.policy_reload import PolicyFileWatch, load_rules
+from gpugate.webhook.admission.policy_guard import Guard, Guarding, trial
+from gpugate.webhook.admission.policy_reload import PolicyFileWatch, RulesFiles
 from gpugate.webhook.admission.serve_worker import run_expensive, run_worker
 from gpugate.webhook.admission.shared import Shared, now
 from gpugate.webhook.admission.workers import Board, Supervisor
 from gpugate.webhook.cluster import credentials
+from gpugate.webhook.own_policies.catalog import OwnPaths
 
 if TYPE_CHECKING:
     import socket
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.webhook.admission.gate import Rules
     from gpugate.webhook.admission.options import Keeping
-    from gpugate.webhook.admission.policy_reload import Reload
+    from gpugate.webhook.admission.policy_reload import Reload, RulesContent
     from gpugate.webhook.admission.workers import WorkerExit
 
 # A limit of 0 applies only to dump files. At one byte the kernel does not start a program for the dump either
@@ -116,6 +117,7 @@ def serve(options: ServeOptions) -> int:
 
     Raises:
         ClusterError: the configuration of the cluster connection is invalid.
+        OwnPolicyError: a policy outside the library cannot be loaded.
         PolicyFileError: the policy file cannot be read or is invalid.
         ServeError: a certificate is invalid, an address is in use, or an extra is not installed.
     """
@@ -126,7 +128,13 @@ def serve(options: ServeOptions) -> int:
         importlib.import_module("gpugate.webhook.admission.tracing")
     if options.cluster is not None:
         credentials.check(options.cluster)
-    rules = load_rules(options.policy_file)
+    others = (
+        *(["expensive reviews"] if options.workers > 1 else []),
+        *(["certificates"] if options.keeping else []),
+    )
+    guarding = Guarding(Guard(options.workers + len(others)))
+    files = RulesFiles(options.policy_file, OwnPaths(options.policy_paths), guarding.guarded)
+    rules = _loaded(files, guarding)
     leafs = LeafMemory()
     certificate = Certificate(options, now, leafs)
     admission, health = _listen(options.host, options.port), _listen(options.host, options.health_port)
@@ -135,14 +143,25 @@ def serve(options: ServeOptions) -> int:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         from gpugate.webhook.admission.metrics import Metrics  # noqa: PLC0415 -- see above
 
-        metrics = Metrics(CATALOG)
+        metrics = Metrics(rules.ruleset.catalog)
         log = Log(metrics.log_dropped)
         capture_libraries(log)
         hand_over = _hand_over(Path(folder)) if options.workers > 1 else None
-        others = (*(["expensive reviews"] if hand_over else []), *(["certificates"] if options.keeping else []))
         board = Board(options.workers, others)
-        shared = Shared(options, rules, certificate, metrics, log, board, leafs, hand_over, admission, health)
+        shared = Shared(
+            options, rules, certificate, metrics, log, board, leafs, hand_over, admission, health, files, guarding
+        )
         return _Parent(shared).run()
+
+
+def _loaded(files: RulesFiles, guarding: Guarding) -> Rules:
+    """Load the rules; the code of policies outside the library runs in a process of its own first."""
+    content = files.read()
+    if content.sources:
+        trial(lambda: files.load(content))
+    rules = files.load(content)
+    guarding.guard.accept(content.own)
+    return rules
 
 
 class _Parent:
@@ -150,7 +169,7 @@ class _Parent:
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
-        self._policy_file = PolicyFileWatch(shared.options.policy_file, shared.rules, self._use, self._reloaded)
+        self._policy_file = PolicyFileWatch(shared.files, shared.rules, self._use, self._reloaded, self._admits)
 
     def run(self) -> int:
         shared = self._shared
@@ -196,14 +215,25 @@ class _Parent:
 
     def _tick(self) -> None:
         self._policy_file.poll()
+        for policy, is_off in self._shared.guarding.switched():
+            self._shared.metrics.switched(policy, off=is_off)
+            text = "policy switched off after repeated failures" if is_off else "policy switched on again"
+            self._shared.log.event("error" if is_off else "info", text, policy=policy)
         self._log_certificate(self._shared.poll_certificate())
 
     def _reload(self) -> None:
         self._policy_file.reload()
         self._log_certificate(self._shared.poll_certificate(force=True))
 
+    def _admits(self, content: RulesContent) -> bool:
+        if content.sources and not self._shared.may_load(content):
+            trial(lambda: self._shared.files.load(content))
+        self._shared.guarding.guard.accept(content.own)
+        return True
+
     def _use(self, rules: Rules) -> None:
         self._shared.rules = rules
+        self._shared.metrics.know(rules.ruleset.catalog)
 
     def _reloaded(self, reload: Reload) -> None:
         self._shared.metrics.reloaded(reload.generation, not reload.error)
@@ -227,8 +257,10 @@ class _Parent:
     def _ended(self, worker_exit: WorkerExit) -> None:
         self._shared.metrics.forget(worker_exit.pid)
         self._shared.metrics.worker_restarted()
+        policy = self._shared.guarding.died(worker_exit.pid)
+        called = {"policy": policy} if policy else {}
         self._shared.log.event(
-            "error", "worker ended, another is started", pid=worker_exit.pid, exit_code=worker_exit.exit_code
+            "error", "worker ended, another is started", pid=worker_exit.pid, exit_code=worker_exit.exit_code, **called
         )
 
 

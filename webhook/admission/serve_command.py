@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gpugate.webhook.cli import options
 from gpugate.webhook.cli.options import Parser, UsageError, checked_url, duration
 from gpugate.webhook.registration import flags as meant_flags
 
@@ -199,6 +200,7 @@ def main(arguments: Sequence[str]) -> int:
             drain_seconds=numbers["--drain"],
             limits=Limits(connections=numbers["--max-connections"], per_source=numbers["--max-connections-per-source"]),
             policy_file=args.policy_file,
+            policy_paths=tuple(args.policy_path or map(Path, _listed(_environment("policy_paths")) or ())),
             tls_cert=args.tls_cert,
             tls_key=args.tls_key,
             tls_san=names,
@@ -227,6 +229,7 @@ def parser() -> argparse.ArgumentParser:
     _add_numbers(command.add_argument_group("processes and limits"), _PROCESSES)
     policies = command.add_argument_group("policies")
     _add_file(policies, "--policy-file", "policy file (default: every policy in its shipped mode)", "-p")
+    options.add_policy_path(policies)
     _add_cluster(command)
     certificate = command.add_argument_group("certificate files")
     _add_file(certificate, "--tls-cert", "certificate chain, PEM (default: a new certificate at each start)")

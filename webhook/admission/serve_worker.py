@@ -39,6 +39,7 @@ def run_worker(number: int, shared: Shared) -> None:
     if shared.hand_over:
         # The kernel accepts connections as long as any process has the listener open.
         shared.hand_over.listener.close()
+    shared.guarding.enter(number, counts_cpu=shared.hand_over is None)
     _Parts(shared, shared.hand_over).run(number, (shared.admission, shared.context), shared.health)
 
 
@@ -46,6 +47,7 @@ def run_expensive(number: int, shared: Shared, hand_over: HandOver) -> None:
     """Evaluate the reviews that workers hand over, until a signal ends the process; call it in a separate process."""
     shared.admission.close()
     shared.health.close()
+    shared.guarding.enter(number, counts_cpu=True)
     _Parts(shared, None).run(number, (hand_over.listener, None), None)
 
 
@@ -62,7 +64,7 @@ class _Parts:
         self._next: tuple[Rules, float] | None = None
         facts = self._cluster.facts if self._cluster else NoFacts()
         self._gate = Gate(shared.rules, facts, now, self._observe, CpuBudget())
-        self._policy_file = PolicyFileWatch(shared.options.policy_file, shared.rules, self._use, self._reloaded)
+        self._policy_file = PolicyFileWatch(shared.files, shared.rules, self._use, self._reloaded, shared.may_load)
 
     def run(self, number: int, admission: Listening, health: socket.socket | None) -> None:
         shared = self._shared
@@ -104,10 +106,9 @@ class _Parts:
     def _started_tracer(self) -> Tracer | None:
         if not self._shared.options.trace:
             return None
-        from gpugate.policies.catalog import CATALOG  # noqa: PLC0415 -- only for the kinds of a span
         from gpugate.webhook.admission.tracing import Tracer, otlp_provider  # noqa: PLC0415 -- an extra
 
-        return Tracer(otlp_provider(), evaluated_kinds(CATALOG))
+        return Tracer(otlp_provider(), evaluated_kinds(self._shared.rules.ruleset.catalog))
 
     def _observe(self, observation: Observation) -> None:
         self._shared.metrics.observe(observation)
@@ -117,6 +118,7 @@ class _Parts:
 
     def _use(self, rules: Rules) -> None:
         """Put a new ruleset into force, after its cluster data has been read or the time limit has expired."""
+        self._shared.metrics.know(rules.ruleset.catalog)
         if self._cluster:
             self._cluster.update_needs(Needs(rules.ruleset.rules))
         self._next = rules, monotonic() + _FACTS_SECONDS
@@ -161,6 +163,8 @@ class _Parts:
         self._shared.poll_certificate(force=True)
 
     def _stop(self) -> None:
+        # Without handlers, the signal of the timer would end the process.
+        self._shared.guarding.leave()
         if self._cluster:
             self._cluster.stop()
         if self._tracer:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from gpugate.webhook.admission.log import Log
     from gpugate.webhook.admission.metrics import Metrics
     from gpugate.webhook.admission.options import ServeOptions
+    from gpugate.webhook.admission.policy_guard import Guarding
+    from gpugate.webhook.admission.policy_reload import RulesContent, RulesFiles
     from gpugate.webhook.admission.workers import Board
 
 
@@ -24,7 +26,8 @@ class Shared:
     """Objects of which each process has its own copy, and memory and sockets that all processes share.
 
     `rules` is the last valid ruleset of the supervisor, with which a restarted worker begins. `hand_over` is None if
-    there is one worker, which evaluates expensive reviews itself.
+    there is one worker, which evaluates expensive reviews itself. `files` are those of the rules, and `guarding` guards
+    policies outside the library.
     """
 
     options: ServeOptions
@@ -37,6 +40,12 @@ class Shared:
     hand_over: HandOver | None
     admission: socket.socket
     health: socket.socket
+    files: RulesFiles
+    guarding: Guarding
+
+    def may_load(self, content: RulesContent) -> bool:
+        """Tell whether the supervisor has loaded the policies outside the library in a trial."""
+        return content.own[:16] == self.guarding.guard.accepted
 
     def poll_certificate(self, *, force: bool = False) -> str | None:
         """Load a changed certificate, or any certificate with `again`; returns the result of `Certificate.poll`."""

@@ -12,7 +12,7 @@ from gpugate.certs.authorities import Periods, create_authorities
 from gpugate.certs.protocols import ClusterFailure
 from gpugate.webhook.admission.keeper import DriftReport
 from gpugate.webhook.admission.options import Keeping, ServeOptions
-from gpugate.webhook.admission.policy_reload import load_rules
+from gpugate.webhook.admission.policy_reload import RulesFiles, load_rules
 from gpugate.webhook.registration.drift_reasons import Reason
 from gpugate.webhook.registration.objects import Server, webhook_configurations
 
@@ -48,7 +48,14 @@ class ReportCase:
         self.log, self.metrics, self.live, self.policy_file = FakeLog(), Scraped(), Live(policy_file), policy_file
         options = ServeOptions("127.0.0.1", 0, policy_file=policy_file)
         rules = load_rules(policy_file)
-        shared = SimpleNamespace(options=options, rules=rules, metrics=self.metrics, log=self.log)
+        shared = SimpleNamespace(
+            options=options,
+            rules=rules,
+            metrics=self.metrics,
+            log=self.log,
+            files=RulesFiles(policy_file),
+            may_load=lambda _: True,
+        )
         live = cast("LiveRegistration", self.live)
         self.seconds = 0.0
         self.report = DriftReport(cast("Shared", shared), KEEPING, live, lambda: NOW, lambda: self.seconds)

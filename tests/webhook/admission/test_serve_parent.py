@@ -16,7 +16,8 @@ from admission.logged import FakeLog
 from gpugate import __version__
 from gpugate.webhook.admission import serve
 from gpugate.webhook.admission.options import Keeping, ServeError, ServeOptions
-from gpugate.webhook.admission.policy_reload import Reload, load_rules
+from gpugate.webhook.admission.policy_guard import Guard, Guarding
+from gpugate.webhook.admission.policy_reload import Reload, RulesFiles, load_rules
 from gpugate.webhook.admission.workers import WorkerExit
 
 URL = "https://localhost:8443"
@@ -82,6 +83,8 @@ class Parent(serve._Parent):
             log=self.log,
             metrics=self.metrics,
             certificate=SimpleNamespace(identity=identity),
+            files=RulesFiles(options.policy_file),
+            guarding=Guarding(Guard(1)),
             poll_certificate=poll,
             admission=admission,
             health=health,
