@@ -163,8 +163,13 @@ def values_schema(schema: _Object) -> _Object:
 
 
 def _ids() -> _Object:
-    """Return that a name is that of a policy, or a pattern; the server refuses one that fits none."""
-    return {"anyOf": [{"enum": [policy.id for policy in CATALOG]}, {"pattern": "\\*"}]}
+    """Return that a name is that of a policy, or a pattern; the server refuses one that fits none.
+
+    Names outside the families of the library are those of policies that Helm does not know.
+    """
+    families = "|".join(dict.fromkeys(policy.id.partition("/")[0] for policy in CATALOG))
+    others = {"pattern": "/", "not": {"pattern": f"^({families})/"}}
+    return {"anyOf": [{"enum": [policy.id for policy in CATALOG]}, {"pattern": "\\*"}, others]}
 
 
 def _plain(schema: Any) -> Any:

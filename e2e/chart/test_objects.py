@@ -590,3 +590,33 @@ class TestMonitoring:
         (text,) = render("--set", "metrics.dashboard.enabled=true")["ConfigMap", f"{NAME}-dashboard"]["data"].values()
 
         assert text == (CHART / "files" / "dashboard.json").read_text()
+
+
+class TestOwnPolicies:
+    FLAGS = (
+        *("--set", "policies.organisation=acme", "--set", "policies.configMap=own"),
+        *("--set", "policies.image=registry.example.com/policies:1", "--set", "audit.enabled=true"),
+    )
+
+    def test_the_webhook_and_the_audit_read_the_config_map_and_the_image(self, render: Render) -> None:
+        objects = render(*self.FLAGS)
+        for kind, name in (("Deployment", NAME), ("CronJob", f"{NAME}-audit")):
+            ((_, spec),) = pod_specs([objects[kind, name]])
+            (main,) = spec["containers"]
+            assert [arg for arg in main["args"] if arg.startswith("--policy-path")] == [
+                "--policy-path=/etc/gpugate/policies",
+                "--policy-path=/etc/gpugate/policies-of-image",
+            ]
+            mounts = {mount["name"]: mount["mountPath"] for mount in main["volumeMounts"]}
+            assert mounts["policies"] == "/etc/gpugate/policies/acme"
+            assert mounts["policies-of-image"] == "/etc/gpugate/policies-of-image"
+            volumes = {volume["name"]: volume for volume in spec["volumes"]}
+            assert volumes["policies"]["configMap"] == {"name": "own"}
+            assert volumes["policies-of-image"]["image"]["reference"] == "registry.example.com/policies:1"
+
+    def test_without_them_nothing_is_mounted(self, render: Render) -> None:
+        assert "policies" not in {volume["name"] for volume in deployment(render)["template"]["spec"]["volumes"]}
+
+    def test_the_policy_file_configures_them(self, render: Render) -> None:
+        flags = ("--set", "policy.policies.acme/no-h100.mode=warn")
+        assert "acme/no-h100" in render(*flags)["ConfigMap", f"{NAME}-policy"]["data"]["policy.yaml"]

@@ -103,6 +103,10 @@ HARMFUL = {
         ("--set", "webhooks.onlyNamespaces={kube-system,guard}"),
         "webhooks.onlyNamespaces contains only excluded namespaces",
     ),
+    "policies without an organisation": (
+        ("--set", "policies.configMap=own"),
+        "policies.configMap is set without policies.organisation",
+    ),
     "no group enabled": (
         (
             "--set",

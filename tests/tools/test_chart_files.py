@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import fastjsonschema
 import pytest
 
 from gpugate.policies.catalog import CATALOG
@@ -140,9 +141,30 @@ def test_only_what_is_said_of_policies_is_replaced() -> None:
 
 
 def test_the_ids_of_policies_are_known() -> None:
-    (ids, _) = SCHEMA["definitions"]["Policy"]["properties"]["policies"]["propertyNames"]["anyOf"]
+    (ids, _, _) = SCHEMA["definitions"]["Policy"]["properties"]["policies"]["propertyNames"]["anyOf"]
 
     assert set(ids["enum"]) == {policy.id for policy in CATALOG}
+
+
+@pytest.mark.parametrize(
+    ("name", "valid"),
+    [
+        ("pods/missing-fabric", True),
+        ("pods/*", True),
+        ("acme/no-h100-in-dev", True),
+        ("pods/missing-fabrics", False),
+        ("acme", False),
+    ],
+)
+def test_policies_outside_the_library_may_be_named(name: str, valid: bool) -> None:  # noqa: FBT001 -- a column
+    names = SCHEMA["definitions"]["Policy"]["properties"]["policies"]["propertyNames"]
+    checked = fastjsonschema.compile(names)
+
+    if valid:
+        checked(name)
+    else:
+        with pytest.raises(fastjsonschema.JsonSchemaValueException):
+            checked(name)
 
 
 def test_what_helm_cannot_read_is_not_in_the_schema() -> None:

@@ -117,6 +117,43 @@ default
 {{- toPrettyJson $policy }}
 {{- end }}
 
+{{/* Arguments, mounts and volumes of policies outside the library. */}}
+{{- define "gpugate.policyPathArgs" -}}
+{{- if .Values.policies.configMap }}
+- --policy-path=/etc/gpugate/policies
+{{- end }}
+{{- if .Values.policies.image }}
+- --policy-path=/etc/gpugate/policies-of-image
+{{- end }}
+{{- end }}
+
+{{- define "gpugate.policyPathMounts" -}}
+{{- if .Values.policies.configMap }}
+- name: policies
+  mountPath: /etc/gpugate/policies/{{ .Values.policies.organisation }}
+  readOnly: true
+{{- end }}
+{{- if .Values.policies.image }}
+- name: policies-of-image
+  mountPath: /etc/gpugate/policies-of-image
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{- define "gpugate.policyPathVolumes" -}}
+{{- with .Values.policies.configMap }}
+- name: policies
+  configMap:
+    name: {{ . | quote }}
+{{- end }}
+{{- with .Values.policies.image }}
+- name: policies-of-image
+  image:
+    reference: {{ . | quote }}
+    pullPolicy: {{ $.Values.policies.imagePullPolicy }}
+{{- end }}
+{{- end }}
+
 {{/* Namespaces that are not evaluated, as JSON: those of the policy file, and the namespace of the release. */}}
 {{- define "gpugate.excludedNamespaces" -}}
 {{ append (dig "excluded_namespaces" list .Values.policy) .Release.Namespace | uniq | sortAlpha | toJson }}
