@@ -1,4 +1,4 @@
-"""Makes the four places of a new policy: its file, a bad example, a good example and its line in the catalogue."""
+"""Makes the four places of a new policy of the library: its file, two examples and its line in the catalogue."""
 
 from __future__ import annotations
 
@@ -8,53 +8,9 @@ from pathlib import Path
 
 import gpugate.policies
 from gpugate.policies.engine.config import GpugateError
-from gpugate.policies.sdk import objects
+from gpugate.webhook.own_policies.scaffold import files_of, kinds
 
-_ID = re.compile(r"(?P<family>[a-z]+)/(?P<name>[a-z0-9]+(?:-[a-z0-9]+)*)")
-
-_POLICY = '''"""{kind} with one sentence on the bad pattern.
-
-## Why is this bad?
-
-What happens, to whom, and what it costs.
-
-## Instead
-
-What to write.
-
-## Sources
-
-Where each fact was read, with its version.
-"""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from gpugate.policies.sdk.findings import Skip, Violation
-from gpugate.policies.sdk.objects import {constant}
-from gpugate.policies.sdk.policy import AnyContext, validates
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpugate.policies.sdk.field import Field
-
-
-@validates({constant})
-def check(subject: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Find the bad pattern."""
-    name = subject["metadata", "name"]
-    if name.text == "bad":
-        yield Violation(name.path, f"{{ctx.request.kind.kind}} is called bad")
-'''
-
-_EXAMPLE = """# A {kind} {shows}.
-apiVersion: {api_version}
-kind: {kind}
-metadata:
-  name: {name}
-"""
+_ID = re.compile(r"(?P<family>[a-z]+)/[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 def scaffold(root: Path, policy_id: str, constant: str) -> list[str]:
@@ -63,25 +19,17 @@ def scaffold(root: Path, policy_id: str, constant: str) -> list[str]:
     Raises:
         GpugateError: the id exists or is not one, or the kind is not known.
     """
-    known = {name: value for name, value in vars(objects).items() if isinstance(value, objects.Kind)}
-    parts, kind = _ID.fullmatch(policy_id), known.get(constant)
-    if parts is None or kind is None:
+    parts = _ID.fullmatch(policy_id)
+    if parts is None or constant not in kinds():
         raise GpugateError(
             "make new-policy ID=family/name-of-the-bad-pattern KIND=CONSTANT\n"
-            f"  where CONSTANT is one of {', '.join(sorted(known))}",
+            f"  where CONSTANT is one of {', '.join(sorted(kinds()))}",
         )
-    family, module = root / parts["family"], parts["name"].replace("-", "_")
-    if (family / f"{module}.py").exists():
-        raise GpugateError(f"{policy_id} exists: {family / module}.py")
-    api_version = f"{kind.group}/{kind.versions[-1]}".lstrip("/")
-    examples = family / "examples" / module
-    bad = _EXAMPLE.format(kind=kind.name, shows="that has the bad pattern", api_version=api_version, name="bad")
-    good = _EXAMPLE.format(kind=kind.name, shows="that does it right", api_version=api_version, name="good")
-    files = {
-        family / f"{module}.py": _POLICY.format(kind=kind.name, constant=constant),
-        examples / "bad-first.yaml": bad.replace("name: bad", f"name: bad  # expect: {policy_id}"),
-        examples / "good-first.yaml": good,
-    }
+    files = {root / name: text for name, text in files_of(policy_id, constant, is_own=False).items()}
+    module = next(iter(files))
+    if module.exists():
+        raise GpugateError(f"{policy_id} exists: {module.with_suffix('')}.py")
+    family = module.parent
     if not (family / "__init__.py").exists():
         files[family / "__init__.py"] = f'"""Policies on {parts["family"]}."""\n'
     for path, text in files.items():

@@ -18,6 +18,7 @@ SECTIONS: Final = {
         "docs/testing",
         "docs/pytest",
         "docs/how-to/write-a-policy",
+        "docs/how-to/add-a-library-policy",
         "docs/how-to/measure",
         "docs/how-to/pending-pod",
         "docs/audit",

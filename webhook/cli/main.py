@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "review": _Command("admission.review_command", "show the admission decision for one object"),
     "explain": _Command("cli.explain", "explain a policy, with examples and parameters"),
     "policies": _Command("cli.policies", "list all policies"),
+    "new-policy": _Command("cli.new_policy", "create the files of a policy of your own"),
     "config": _Command("config.command", "show the configuration, create a project file"),
     "schema": _Command("cli.schema", "list the schemas that check uses, and add more"),
     "registration": _Command("registration.command", "print the webhook configurations and RBAC to apply"),

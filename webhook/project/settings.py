@@ -108,7 +108,7 @@ SETTINGS: Final = (
         ("policy_path",),
         "GPUGATE_POLICY_PATHS",
         (),
-        ("check", "test", "review", "bench", "policies", "explain"),
+        ("check", "test", "review", "bench", "policies", "explain", "new-policy"),
         example="[policies]",
     ),
     Setting(

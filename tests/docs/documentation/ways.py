@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Commands of gpugate that look at files and nothing else.
 _OFFLINE: Final = {
-    *("check", "completion", "config", "explain", "policies", "review", "schema", "test"),
+    *("check", "completion", "config", "explain", "new-policy", "policies", "review", "schema", "test"),
     *("--help", "--version"),
 }
 _LOCAL: Final = {"cat", "cd", "cp", "diff", "echo", "git", "grep", "head", "ls", "mkdir", "mv", "rm", "sed", "tail"}

@@ -31,6 +31,7 @@ COMMANDS = [
     "review",
     "explain",
     "policies",
+    "new-policy",
     "config",
     "schema",
     "registration",
