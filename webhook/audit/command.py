@@ -174,10 +174,12 @@ def plan(args: argparse.Namespace) -> Plan:
     if args.no_cost:
         return Plan(None, earlier)
     catalogue = load_instance_types()
+    discounts = dict(args.discount)
     if args.price_table is None:
-        return Plan(Prices(catalogue), earlier)
+        return Plan(Prices(catalogue, discounts=discounts), earlier)
     table = read_price_table(args.price_table, catalogue.positions)
-    return Plan(Prices(catalogue, table.prices, table.source), earlier, table.remarks)
+    prices = Prices(catalogue, table.prices, table.source, table.by_capacity, discounts)
+    return Plan(prices, earlier, table.remarks)
 
 
 def _refuse(args: argparse.Namespace) -> None:
@@ -191,6 +193,7 @@ def _refuse(args: argparse.Namespace) -> None:
             args.anonymize and (args.write_reports or args.write_exemptions)
         ),
         "--salt needs --anonymize": args.salt is not None and not args.anonymize,
+        "--discount and --no-cost contradict each other: remove one of them": args.discount and args.no_cost,
         "--price-table and --no-cost contradict each other: remove one of them": args.price_table and args.no_cost,
         "--write-exemptions needs --exemption-owner NAME": (args.write_exemptions and not args.exemption_owner.strip()),
     }
@@ -338,7 +341,8 @@ def costed(scanned: Scan, plan: Plan, ruleset: Ruleset) -> AuditReport:
     if plan.prices is None:
         return report
     config = ruleset.config
-    money = cost_of(scanned.inventory, report.audited, plan.prices, config.platform, config.target)
+    prices = plan.prices.extended(scanned.inventory.types)
+    money = cost_of(scanned.inventory, report.audited, prices, config.platform, config.target)
     if money is None:
         return replace(report, remarks=(*report.remarks, "nodes could not be read: the cost is unknown"))
     audited = (replace(owner, allocated=money.allocated.get(owner.object, ())) for owner in report.audited)

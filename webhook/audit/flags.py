@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gpugate.webhook.audit.cost.prices import CAPACITIES
 from gpugate.webhook.audit.formats.names import FORMATS
 from gpugate.webhook.audit.formats.presentation import GROUPS, HOURS_PER_MONTH
 from gpugate.webhook.cli import options
@@ -110,6 +113,14 @@ def _add_cost(command: argparse.ArgumentParser) -> None:
     add("--no-cost", action="store_true", help="omit the cost of GPUs")
     add("--price-table", type=Path, metavar="FILE", help="your own prices of instance types, CSV or YAML")
     add(
+        "--discount",
+        action="append",
+        default=[],
+        type=_discount,
+        metavar="CAPACITY=PERCENT",
+        help="discount on list prices of on-demand, spot or reserved nodes, such as spot=60; repeatable",
+    )
+    add(
         "--hours-per-month",
         type=_positive,
         default=HOURS_PER_MONTH,
@@ -199,6 +210,18 @@ def _positive(text: str) -> float:
     if not 0 < value < float("inf"):
         raise ValueError
     return value
+
+
+def _discount(text: str) -> tuple[str, Fraction]:
+    capacity, _, percent = text.partition("=")
+    if capacity not in CAPACITIES or not _PERCENTAGE.fullmatch(percent) or not 0 <= Fraction(percent.rstrip("%")) < 100:
+        raise argparse.ArgumentTypeError(
+            f"invalid discount {text!r}: write one of {', '.join(CAPACITIES)}, and a percentage below 100, such as spot=60"
+        )
+    return capacity, Fraction(percent.rstrip("%")) / 100
+
+
+_PERCENTAGE: Final = re.compile(r"\d{1,2}(?:\.\d{1,4})?%?")
 
 
 def _natural(text: str) -> int:

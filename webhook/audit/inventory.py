@@ -7,10 +7,11 @@ GPU is `gpu-0`, a MIG slice `gpu-0-mig-1g10gb-19-0`, in older versions `gpu-0-mi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.sdk import objects, quantity
+from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.field import Field, render
 from gpugate.policies.sdk.gpu_demand import (
     alternatives,
@@ -20,6 +21,7 @@ from gpugate.policies.sdk.gpu_demand import (
     gpu_demand,
     requested_devices,
 )
+from gpugate.policies.sdk.node_types import node_types
 from gpugate.policies.sdk.objects import Operation, Request
 from gpugate.policies.sdk.pod_templates import pod_templates
 from gpugate.policies.sdk.policy import Context, Params
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.sdk.catalogue import InstanceType
     from gpugate.policies.sdk.facts import Facts
     from gpugate.policies.sdk.objects import GroupVersionKind
     from gpugate.policies.sdk.platform import Platform
@@ -266,6 +269,7 @@ class Inventory:
         pods_known: whether all Pods could be read; when not, what is held is a lower bound.
         used: node -> what all Pods bound to it reserve that have not finished, with GPUs or without.
         allocations: the devices that ResourceClaims were given (`allocations.allocation_of`).
+        types: the platform's own types, if it describes some or its nodes are to show them.
     """
 
     pods: tuple[GpuPod, ...] = ()
@@ -277,6 +281,7 @@ class Inventory:
     pods_known: bool = False
     used: Mapping[str, Room] = field(default_factory=dict)
     allocations: tuple[Allocation, ...] = ()
+    types: tuple[InstanceType, ...] = ()
 
 
 # Karpenter v1.14, and its versions before v0.32.
@@ -394,9 +399,11 @@ class Stock:
 
     def inventory(self, *, nodes_known: bool, pods_known: bool) -> Inventory:
         """Return what was collected."""
+        types, by_node = self._types()
         return Inventory(
             pods=tuple(self._pods),
-            nodes=tuple(self._nodes),
+            nodes=tuple(_typed(record, by_node) for record in self._nodes) if by_node else tuple(self._nodes),
+            types=types,
             templates=tuple(self._templates),
             node_pools=tuple(self._node_pools),
             scalers=tuple(self._scalers),
@@ -405,6 +412,23 @@ class Stock:
             used=self._used,
             allocations=tuple(self._allocations),
         )
+
+    def _types(self) -> tuple[tuple[InstanceType, ...], Mapping[str, str]]:
+        """Return the platform's own types, and the name of the type of each node."""
+        catalogue = self._platform.catalogue
+        if not catalogue:
+            return (), {}
+        nodes, slices = self._facts.list(objects.NODE), self._facts.list(objects.RESOURCE_SLICE)
+        if not isinstance(nodes, Known):
+            return catalogue.types, {}
+        of_nodes = node_types(nodes.items, slices.items if isinstance(slices, Known) else (), self._platform)
+        listed = {entry.name for entry in catalogue.types}
+        return (*catalogue.types, *(entry for entry in of_nodes.types if entry.name not in listed)), of_nodes.by_node
+
+
+def _typed(record: NodeRecord, by_node: Mapping[str, str]) -> NodeRecord:
+    """Return a node with the name of its type, where it has another than its label or no label names one."""
+    return replace(record, instance_type=by_node.get(record.name, record.instance_type))
 
 
 def _bare(stored: Stored) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.node_types import NODE_TYPE_NEEDS
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request, is_known
 from gpugate.policies.sdk.pod_templates import TEMPLATES, pod_templates
 from gpugate.policies.sdk.unknown_kinds import UnknownKind
@@ -361,7 +362,9 @@ def worst_first(audited: Iterable[Audited]) -> tuple[Audited, ...]:
 
 
 def _tools(source: Source, ruleset: Ruleset, options: Options, today: dt.date) -> Tools:
-    facts = AuditFacts(Needs(ruleset.rules, POD_NEEDS))
+    # The cost needs the types of nodes, even if no policy reads them.
+    types = NODE_TYPE_NEEDS if ruleset.config.platform.catalogue else ()
+    facts = AuditFacts(Needs(ruleset.rules, (*POD_NEEDS, *types)))
     excluded = options.selection.excluded | frozenset(ruleset.config.excluded_namespaces)
     labels = options.selection.labels is not None
     return Tools(

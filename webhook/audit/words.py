@@ -18,8 +18,8 @@ COST_DEFINITIONS: Final = {
     " slices: 1g.10gb of an H100 is 1/7. A Neuron core counts as its share of the device. If time-slicing or MPS"
     " shares a GPU, each replica counts as its share: with four replicas, each is 1/4.",
     "price": "The price of a node of the instance type, divided by the GPUs of the type, so it includes the node's CPU and "
-    "memory. The price comes from --price-table, else it is the on-demand list price of the stated region and date, which is "
-    "an upper bound for Spot, savings plans and discounts.",
+    "memory. The price comes from --price-table, else it is the on-demand list price of the stated region and date, less "
+    "--discount. Without these options, it is an upper bound for Spot nodes, savings plans and negotiated prices.",
     "allocated": "GPUs of the Pods that are bound to a node and have not finished, by their requests or by the allocations of "
     "their ResourceClaims. A device that several Pods share counts once, in equal shares.",
     "at risk": "The allocated GPUs of objects that would be denied. Running Pods are not affected, but they could not be "

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk import objects
+from gpugate.policies.sdk.node_types import NODE_TYPE_NEEDS
 from gpugate.policies.sdk.objects import Kind
 from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.webhook.registration.entries import workload_kind
@@ -75,7 +76,8 @@ def audited_resources(ruleset: Ruleset) -> Sequence[AuditedResource]:
     pods = ("", "pods") in by_resource
     for group, name in TEMPLATES if pods else ():
         add(workload_kind(group, name), judged=True)
-    for kind in Needs(ruleset.rules).kinds:
+    types = NODE_TYPE_NEEDS if ruleset.config.platform.catalogue else ()
+    for kind in Needs(ruleset.rules, types).kinds:
         add(kind, needed=True)
     # The cost needs Pods and their owners, even if no policy evaluates them.
     for kind in (*_PRICED, objects.REPLICA_SET, objects.JOB, objects.POD):

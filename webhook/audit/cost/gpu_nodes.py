@@ -16,12 +16,14 @@ from gpugate.policies.data.accelerators import IMPLICIT_CLASS_PREFIX
 from gpugate.policies.data.instance_types import ACCELERATOR_NAME, GPU_NAME
 from gpugate.policies.data.mig_profiles import SHARED_SUFFIX, MigGpu, gpus_with, near_miss, profile_of
 from gpugate.policies.sdk.gpu_demand import is_amount
+from gpugate.webhook.audit.cost.prices import ON_DEMAND
 from gpugate.webhook.audit.model import AllocatedGpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gpugate.policies.data.instance_types import InstanceTypes
+    from gpugate.policies.sdk.catalogue import InstanceType
     from gpugate.webhook.audit.cost.prices import Prices
     from gpugate.webhook.audit.inventory import Device, Devices, GpuPod, Inventory, NodeRecord
     from gpugate.webhook.report.located import ObjectName
@@ -79,7 +81,7 @@ _NEURON_NAMES: Final = frozenset({NEURON, NEURON_CORE, "aws.amazon.com/neurondev
 _USUAL_CORES: Final = 2
 _REPLICAS: Final = f"{NVIDIA}.replicas"
 _PRODUCT: Final = "nvidia.com/gpu.product"
-_SPOT: Final = ("karpenter.sh/capacity-type", "spot")
+_CAPACITY_LABEL: Final = "karpenter.sh/capacity-type"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +104,6 @@ class GpuNode:
     units: Mapping[str, Fraction]
     usd_per_gpu: Fraction | None
 
-    @property
-    def is_spot(self) -> bool:
-        """Whether the node is Spot capacity, which costs less than on demand."""
-        return self.record.labels.get(_SPOT[0]) == _SPOT[1]
-
     def part(self, resource: str) -> Fraction:
         """Return what one device of a resource, or of a DRA device class, is of a GPU of this node."""
         name = resource.removeprefix(IMPLICIT_CLASS_PREFIX)
@@ -116,21 +113,27 @@ class GpuNode:
 def gpu_node(record: NodeRecord, prices: Prices) -> GpuNode | None:
     """Return what is known of a node's GPUs; None where it has none."""
     kind = record.instance_type
-    owned = gpus_of_type(kind, prices.catalogue)
+    described = prices.types.get(kind)
+    owned = gpus_of_type(kind, prices.catalogue) or (_devices_of(described) if described else 0)
     units = _units(record, owned, prices.catalogue)
     offered = _offered(record.accelerators, units)
     gpus = Fraction(owned) if owned else offered
     if not gpus:
         return None
-    price = prices.of(kind) if kind else None
+    price = prices.of(kind, capacity_of(record)) if kind else None
     return GpuNode(
         record=record,
-        model=model_of_type(kind, prices.catalogue),
+        model=model_of_type(kind, prices.catalogue) or (_product_of(described) if described else ""),
         gpus=gpus,
         offered=min(offered, gpus) if any(record.accelerators.values()) else gpus,
         units=units,
         usd_per_gpu=None if price is None else price / gpus,
     )
+
+
+def capacity_of(record: NodeRecord) -> str:
+    """Return the capacity type of a node; on-demand without the label of Karpenter."""
+    return record.labels.get(_CAPACITY_LABEL, ON_DEMAND)
 
 
 def gpus_of_type(instance_type: str, catalogue: InstanceTypes) -> int:
@@ -144,6 +147,16 @@ def model_of_type(instance_type: str, catalogue: InstanceTypes) -> str:
     if position is None:
         return ""
     return catalogue.label(GPU_NAME, position) or catalogue.label(ACCELERATOR_NAME, position)
+
+
+def _devices_of(described: InstanceType) -> int:
+    """Return how many whole devices a type of the platform offers through DRA alone; its device plugins count otherwise."""
+    return sum(devices.count for devices in described.devices if not devices.profile)
+
+
+def _product_of(described: InstanceType) -> str:
+    labelled = described.labels.get(_PRODUCT, "")
+    return labelled or next((devices.product for devices in described.devices if devices.product), "")
 
 
 def part_of_gpu(name: str, instance_type: str = "") -> Fraction:

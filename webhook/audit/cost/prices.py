@@ -1,4 +1,4 @@
-"""Prices of node hours: on-demand list prices of the catalogue, or those of a user's table."""
+"""Prices of node hours by instance type and capacity: list prices with a discount, or those of a user's table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -21,9 +21,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpugate.policies.data.instance_types import InstanceTypes
+    from gpugate.policies.sdk.catalogue import InstanceType
     from gpugate.policies.sdk.field import Json
 
 PLACE: Final = "us-east-1"
+ON_DEMAND: Final = "on-demand"
+CAPACITIES: Final = (ON_DEMAND, "spot", "reserved")
+"""The values of the label `karpenter.sh/capacity-type` (Karpenter v1.14)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,34 +38,63 @@ class Prices:
         catalogue: EC2's types, with what they cost on demand in `PLACE`.
         own: the user's prices, which win; a type may be one that the catalogue does not know.
         source: the name of the user's table; empty where there is none.
+        types: the platform's own types by name, with the price of some.
+        by_capacity: the user's prices of (type, capacity), which win over `own`.
+        discounts: capacity -> the fraction of the list price that is not paid.
     """
 
     catalogue: InstanceTypes
     own: Mapping[str, Fraction] = field(default_factory=dict)
     source: str = ""
+    by_capacity: Mapping[tuple[str, str], Fraction] = field(default_factory=dict)
+    discounts: Mapping[str, Fraction] = field(default_factory=dict)
+    types: Mapping[str, InstanceType] = field(default_factory=dict)
 
-    def of(self, instance_type: str) -> Fraction | None:
+    def extended(self, types: Iterable[InstanceType]) -> Prices:
+        """Return the prices with the platform's own types."""
+        return replace(self, types={entry.name: entry for entry in types})
+
+    def of(self, instance_type: str, capacity: str = ON_DEMAND) -> Fraction | None:
         """Return the price of a type; None if it is unknown."""
-        if instance_type in self.own:
-            return self.own[instance_type]
+        own = self.by_capacity.get((instance_type, capacity), self.own.get(instance_type))
+        if own is not None:
+            return own
+        described = self.types.get(instance_type)
+        if described is not None and described.usd_per_hour is not None:
+            return Fraction(str(described.usd_per_hour))
         position = self.catalogue.positions.get(instance_type)
         price = None if position is None else self.catalogue.prices[position]
         # By way of its text, so that 21.957642 is exactly that and sums do not depend on their order.
-        return None if price is None else Fraction(str(price))
+        return None if price is None else Fraction(str(price)) * (1 - self.discounts.get(capacity, Fraction(0)))
 
-    def is_listed(self, instance_type: str) -> bool:
+    def is_listed(self, instance_type: str, capacity: str = ON_DEMAND) -> bool:
         """Tell whether the price of a type is the catalogue's, which is that of one place."""
-        return instance_type not in self.own
+        described = self.types.get(instance_type)
+        has_own = instance_type in self.own or (instance_type, capacity) in self.by_capacity
+        return not has_own and (described is None or described.usd_per_hour is None)
+
+    def is_for(self, instance_type: str, capacity: str) -> bool:
+        """Tell whether the price is one of this capacity, and not the list price of on-demand nodes."""
+        return capacity == ON_DEMAND or capacity in self.discounts or not self.is_listed(instance_type, capacity)
 
     def __str__(self) -> str:
         listed = f"on-demand list prices, {PLACE}, {self.catalogue.date}"
-        if not self.source:
-            return listed
-        count = len(self.own)
-        return f"{self.source} for {count} instance type{'' if count == 1 else 's'}; for the others {listed}"
+        if self.discounts:
+            parts = ", ".join(f"{name} {float(part * 100):g}%" for name, part in sorted(self.discounts.items()))
+            listed += f", with a discount of {parts}"
+        own = {*self.own, *(name for name, _ in self.by_capacity)}
+        priced = sum(entry.usd_per_hour is not None and name not in own for name, entry in self.types.items())
+        sources = [f"{self.source} for {_counted(len(own))}"] if self.source else []
+        sources += [f"the catalogue of the platform for {_counted(priced)}"] if priced else []
+        return f"{', '.join(sources)}; for the others {listed}" if sources else listed
+
+
+def _counted(count: int) -> str:
+    return f"{count} instance type{'' if count == 1 else 's'}"
 
 
 _COLUMNS: Final = ("type", "usd_per_hour")
+_CAPACITY: Final = "capacity"
 _EXAMPLE: Final = "write a list of `- {type: p5.48xlarge, usd_per_hour: 40.5}`"
 _DECIMAL: Final = re.compile(r"\d{1,9}(?:\.\d{1,12})?")
 _MOST_ERRORS: Final = 20
@@ -76,15 +109,20 @@ class _Row(NamedTuple):
     type: str
     price: str
     """As it is written; what is no number is refused later."""
+    capacity: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class PriceTable:
-    """A user's prices in USD an hour by instance type, and sentences about types that are not in the catalog."""
+    """A user's prices in USD an hour by instance type, and sentences about types that are not in the catalog.
+
+    `by_capacity` are the prices that are for one capacity only, by type and capacity.
+    """
 
     source: str
     prices: Mapping[str, Fraction]
     remarks: tuple[str, ...] = ()
+    by_capacity: Mapping[tuple[str, str], Fraction] = field(default_factory=dict)
 
 
 def read_price_table(path: Path, known: Iterable[str]) -> PriceTable:
@@ -114,17 +152,27 @@ def read_price_table(path: Path, known: Iterable[str]) -> PriceTable:
         reported = mistakes[:_MOST_ERRORS]
         more = [f"{path}: and {len(mistakes) - len(reported)} more"] if len(mistakes) > len(reported) else []
         raise PriceTableError("\n".join(reported + more))
-    return PriceTable(str(path), prices, tuple(_unknown(str(path), rows, frozenset(known))))
+    return PriceTable(
+        str(path),
+        {kind: price for (kind, capacity), price in prices.items() if not capacity},
+        tuple(_unknown(str(path), rows, frozenset(known))),
+        {key: price for key, price in prices.items() if key[1]},
+    )
 
 
-def _prices(source: str, rows: Iterable[_Row], mistakes: list[str]) -> dict[str, Fraction]:
-    prices: dict[str, Fraction] = {}
-    lines: dict[str, int] = {}
+def _prices(source: str, rows: Iterable[_Row], mistakes: list[str]) -> dict[tuple[str, str], Fraction]:
+    prices: dict[tuple[str, str], Fraction] = {}
+    lines: dict[tuple[str, str], int] = {}
     for row in rows:
         if not row.type:
             mistakes.append(f"{source}:{row.line}: missing key `type`")
-        elif row.type in lines:
-            mistakes.append(f"{source}:{row.line}: {row.type} already has a price on line {lines[row.type]}")
+        elif row.capacity and row.capacity not in CAPACITIES:
+            allowed = ", ".join(CAPACITIES)
+            mistakes.append(
+                f"{source}:{row.line}: unknown capacity {row.capacity[:40]}: write one of {allowed}, or leave it out"
+            )
+        elif (key := (row.type, row.capacity)) in lines:
+            mistakes.append(f"{source}:{row.line}: {row.type} already has a price on line {lines[key]}")
         elif not _DECIMAL.fullmatch(row.price) or not Fraction(row.price):
             written = row.price[:40] or "nothing"
             mistakes.append(
@@ -132,8 +180,8 @@ def _prices(source: str, rows: Iterable[_Row], mistakes: list[str]) -> dict[str,
                 "such as 40.5"
             )
         else:
-            prices[row.type] = Fraction(row.price)
-        lines.setdefault(row.type, row.line)
+            prices[row.type, row.capacity] = Fraction(row.price)
+        lines.setdefault((row.type, row.capacity), row.line)
     return prices
 
 
@@ -150,7 +198,7 @@ def _csv(source: str, data: bytes, mistakes: list[str]) -> Iterator[_Row]:
         text = data.decode(encoding(data))
         reader = csv.reader(io.StringIO(text, newline=""), strict=True)
         header = [name.strip() for name in next(reader, [])]
-        if sorted(header) != sorted(_COLUMNS):
+        if sorted(header) not in (sorted(_COLUMNS), sorted((*_COLUMNS, _CAPACITY))):
             mistakes.append(f"{source}:1: the columns are {','.join(header)[:80]}: write {','.join(_COLUMNS)}")
             return
         for cells in reader:
@@ -161,7 +209,7 @@ def _csv(source: str, data: bytes, mistakes: list[str]) -> Iterator[_Row]:
                 mistakes.append(f"{source}:{reader.line_num}: has {len(row)} cells: write {','.join(header)}")
                 continue
             named = dict(zip(header, row, strict=True))
-            yield _Row(reader.line_num, named["type"], named["usd_per_hour"])
+            yield _Row(reader.line_num, named["type"], named["usd_per_hour"], named.get(_CAPACITY, ""))
     except UnicodeDecodeError as error:
         mistakes.append(f"{source}: not UTF-8 text at byte {error.start}: save it as UTF-8")
     except csv.Error as error:
@@ -188,8 +236,8 @@ def _entry(source: str, line: int, entry: Json, mistakes: list[str]) -> Iterator
     if not isinstance(entry, dict):
         mistakes.append(f"{source}:{line}: is {type_name(entry)}: {_EXAMPLE}")
         return
-    for key in entry.keys() - set(_COLUMNS):
-        near = near_misses(key, _COLUMNS)
+    for key in entry.keys() - {*_COLUMNS, _CAPACITY}:
+        near = near_misses(key, (*_COLUMNS, _CAPACITY))
         meant = f"; did you mean `{near[0]}`?" if near else ""
         mistakes.append(f"{source}:{line}: unknown key `{key[:40]}`{meant}")
     missing = [key for key in _COLUMNS if key not in entry]
@@ -197,8 +245,10 @@ def _entry(source: str, line: int, entry: Json, mistakes: list[str]) -> Iterator
         mistakes.append(f"{source}:{line}: missing key `{'` and `'.join(missing)}`")
     if not isinstance(entry.get("type", ""), str):
         mistakes.append(f"{source}:{line}: the type is {type_name(entry['type'])}: put it in quotes")
-    elif entry.keys() == set(_COLUMNS):
-        yield _Row(line, str(entry["type"]).strip(), _written(entry["usd_per_hour"]))
+    elif entry.keys() - {_CAPACITY} == set(_COLUMNS):
+        capacity = entry.get(_CAPACITY, "")
+        written = capacity.strip() if isinstance(capacity, str) else type_name(capacity)
+        yield _Row(line, str(entry["type"]).strip(), _written(entry["usd_per_hour"]), written)
 
 
 def _written(value: Json) -> str:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.nodepools._accelerators import devices
 from gpugate.policies.scaling._scaled_objects import KEDA_MAXIMUM
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.scale_targets import scale_target
-from gpugate.webhook.audit.cost.gpu_nodes import gpus_of_type, part_of_gpu
+from gpugate.webhook.audit.cost.gpu_nodes import part_of_gpu
 from gpugate.webhook.audit.model import Unbounded
 from gpugate.webhook.report.located import ObjectName
 
@@ -79,13 +80,18 @@ def supplies_of(
 
 def _supply(resource: str, pools: tuple[GpuPool, ...], nodes: tuple[GpuNode, ...], prices: Prices) -> Supply:
     fitting = [(pool, make) for pool in pools for make in pool.makes if resource in make.resources]
-    types = {name for _, make in fitting for name in prices.catalogue.decode(make.offering)}
-    if not types:
+    gpus = {
+        pool.types.catalogue.names[position]: devices(make, position, pool.types.catalogue)
+        for pool, make in fitting
+        if pool.types
+        for position in pool.types.catalogue.positions_in(make.offering)
+    }
+    if not gpus:
         there = {n.record.instance_type: n.usd_per_gpu for n in nodes if n.usd_per_gpu and n.part(resource)}
         return Supply(there, None)
     bounds = [pool.most(make) for pool, make in fitting]
     known = [bound for bound in bounds if bound is not None]
-    costs = {t: price / gpus_of_type(t, prices.catalogue) for t in types if (price := prices.of(t))}
+    costs = {name: price / count for name, count in gpus.items() if (price := prices.of(name))}
     return Supply(costs, sum(known) if len(known) == len(bounds) else None)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from gpugate.webhook.audit.cost.gpu_nodes import GpuNode, Holding, allocated_by_owner, gpu_node, holdings
+from gpugate.webhook.audit.cost.gpu_nodes import GpuNode, Holding, allocated_by_owner, capacity_of, gpu_node, holdings
 from gpugate.webhook.audit.cost.gpu_pools import gpu_pools, unbounded_pools
 from gpugate.webhook.audit.cost.prices import PLACE
 from gpugate.webhook.audit.cost.scalers import POLICY, supplies_of, unbounded_scalers
@@ -126,13 +126,17 @@ def _remarks(
 ) -> Iterator[str]:
     if not inventory.pods_known:
         yield "not all Pods could be read: more GPUs may be allocated, and fewer idle"
-    spot = sum(node.is_spot for node in nodes.values())
+    capacities = Counter(
+        capacity_of(node.record)
+        for node in nodes.values()
+        if not prices.is_for(node.record.instance_type, capacity_of(node.record))
+    )
+    spot, reserved = capacities["spot"], capacities["reserved"]
     if spot:
-        yield f"{_of_nodes(spot, nodes)} Spot: the on-demand price is an upper bound"
-    reserved = sum(node.record.labels.get("karpenter.sh/capacity-type") == "reserved" for node in nodes.values())
+        yield f"{_of_nodes(spot, nodes)} Spot: the on-demand price is an upper bound; set one with --price-table or --discount"
     if reserved:
-        yield f"{_of_nodes(reserved, nodes)} reserved capacity: the on-demand price is not the price paid"
-    listed = [node for node in nodes.values() if prices.is_listed(node.record.instance_type)]
+        yield f"{_of_nodes(reserved, nodes)} reserved capacity: the on-demand price is not the price paid; set one with --price-table or --discount"
+    listed = [node for node in nodes.values() if prices.is_listed(node.record.instance_type, capacity_of(node.record))]
     elsewhere = sorted({node.record.labels.get(_REGION, PLACE) for node in listed} - {PLACE})
     if elsewhere:
         yield f"prices are for {PLACE}, but there are GPU nodes in {', '.join(elsewhere)}"

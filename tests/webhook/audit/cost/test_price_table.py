@@ -8,7 +8,7 @@ from clusters import list_prices
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpugate.webhook.audit.cost.prices import Prices, PriceTableError, read_price_table
+from gpugate.webhook.audit.cost.prices import CAPACITIES, Prices, PriceTableError, read_price_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,6 +57,8 @@ def refusal(tmp_path: Path, name: str, text: str) -> str:
         ("type,usd_per_hour\n,5\n", "p.csv:2: missing key `type`"),
         ("type,usd_per_hour\ng6.xlarge,1,2\n", "p.csv:2: has 3 cells: write type,usd_per_hour"),
         ("type,usd_per_hour\ng6.xlarge,1\ng6.xlarge,2\n", "p.csv:3: g6.xlarge already has a price on line 2"),
+        ("type,usd_per_hour,capacity\ng6.xlarge,1,sport\n", "p.csv:2: unknown capacity sport: write one of on-demand, spot, reserved"),
+        ("type,usd_per_hour,capacity\ng6.xlarge,1,spot\ng6.xlarge,2,spot\n", "p.csv:3: g6.xlarge already has a price on line 2"),
         ('type,usd_per_hour\n"g6.xlarge,1\n', "p.csv: not CSV:"),
         ("type,usd_per_hour\n", "p.csv: contains no price:"),
         ("", "p.csv:1: the columns are : write type,usd_per_hour"),
@@ -73,6 +75,7 @@ def test_a_mistake_in_csv_is_named_with_its_line(tmp_path: Path, text: str, said
         ("- p5.48xlarge\n", "p.yaml:1: is a string: write a list of"),
         ("- {type: g6.xlarge, usd_per_hour: 1}\n- {type: p5.48xlarge, usd_per_hours: 1}\n", "p.yaml:2: unknown key `usd_per_hours`; did you mean `usd_per_hour`?"),
         ("- {type: p5.48xlarge}\n", "p.yaml:1: missing key `usd_per_hour`"),
+        ("- {type: g6.xlarge, usd_per_hour: 1, capacity: 5}\n", "p.yaml:1: unknown capacity a number: write one of"),
         ("- {type: 5, usd_per_hour: 1}\n", "p.yaml:1: the type is a number: put it in quotes"),
         ("- {type: p5.48xlarge, usd_per_hour: '40'}\n", "p.yaml:1: invalid price of p5.48xlarge: a string:"),
         ("- {type: p5.48xlarge, usd_per_hour: true}\n", "p.yaml:1: invalid price of p5.48xlarge: a boolean:"),
@@ -140,3 +143,36 @@ def test_own_prices_win_and_others_are_listed() -> None:
 
 def test_list_prices_say_their_place_and_day() -> None:
     assert str(list_prices()) == "on-demand list prices, us-east-1, 2026-07-20"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("p.csv", "type,usd_per_hour,capacity\ng6.xlarge,0.6,\ng6.xlarge,0.3,spot\np5.48xlarge,20,spot\n"),
+        (
+            "p.yaml",
+            (
+                "- {type: g6.xlarge, usd_per_hour: 0.6}\n- {type: g6.xlarge, usd_per_hour: 0.3, capacity: spot}\n"
+                "- {type: p5.48xlarge, usd_per_hour: 20, capacity: spot}\n"
+            ),
+        ),
+    ],
+)
+def test_a_price_can_be_for_one_capacity(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    table = read_price_table(tmp_path / name, KNOWN)
+    catalogue = list_prices().catalogue
+    prices = Prices(
+        catalogue, table.prices, "p", table.by_capacity, {"reserved": Fraction(1, 2), "spot": Fraction(1, 2)}
+    )
+
+    assert [prices.of("g6.xlarge", capacity) for capacity in CAPACITIES] == [
+        Fraction("0.6"),
+        Fraction("0.3"),
+        Fraction("0.6"),
+    ]
+    listed = list_prices().of("p5.48xlarge")
+    assert listed is not None
+    assert [prices.of("p5.48xlarge", capacity) for capacity in CAPACITIES] == [listed, 20, listed / 2]
+    assert str(prices).startswith("p for 2 instance types; for the others on-demand list prices, us-east-1")
+    assert str(prices).endswith("with a discount of reserved 50%, spot 50%")
