@@ -44,6 +44,7 @@ from gpugate.webhook.cluster.credentials import context_name
 from gpugate.webhook.cluster.discovery import resource_name
 from gpugate.webhook.cluster.errors import ApiError, CallError
 from gpugate.webhook.cluster.options import choose_cluster
+from gpugate.webhook.manifests.catalogue_file import read_catalogue, with_catalogue
 from gpugate.webhook.manifests.policy_file import (
     SHIPPED,
     generation,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.sdk.catalogue import CatalogueFile
     from gpugate.policies.sdk.objects import Kind
     from gpugate.webhook.audit.model import AuditReport
     from gpugate.webhook.audit.records import Covered
@@ -251,6 +253,7 @@ class Wanted(NamedTuple):
         select: the selected policies, all if empty.
         ignore: the ignored ones.
         own: where the policies outside the library are.
+        catalogue: the instance types of a file, or None.
     """
 
     file: Path | None
@@ -259,6 +262,7 @@ class Wanted(NamedTuple):
     select: Sequence[str] = ()
     ignore: Sequence[str] = ()
     own: OwnPaths = OwnPaths()
+    catalogue: CatalogueFile | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -268,6 +272,8 @@ class Wanted(NamedTuple):
     def bound(self, config: PolicyConfig) -> Ruleset:
         """Bind a configuration according to the flags."""
         configured = config if self.mode is None else replace(config, mode=self.mode)
+        if self.catalogue is not None:
+            configured = with_catalogue(configured, self.catalogue)
         # The directories that the installed policy file names are in the Pods of the webhook.
         own = self.own if self.file else replace(self.own, is_off=True)
         catalog = own.catalog(config, self.file)
@@ -423,6 +429,7 @@ def main(arguments: Sequence[str]) -> int:
         args.select,
         args.ignore,
         OwnPaths(tuple(args.policy_path)),
+        None if args.catalogue is None else read_catalogue(args.catalogue),
     )
     if args.print_rbac:
         sys.stdout.write(rights(rules(wanted._replace(installed=False), None).ruleset, args))

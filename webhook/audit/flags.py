@@ -91,6 +91,7 @@ def _add_policies(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("policies")
     options.add_policy_file(group, options.INSTALLED)
     options.add_policy_path(group)
+    options.add_catalogue(group)
     add = group.add_argument
     add(
         "--with-installed",

@@ -196,6 +196,7 @@ def check_project(args: argparse.Namespace, project: Project) -> tuple[CheckResu
             project.own,
             lambda ids: selected(ids, args.select, args.ignore),
             project.base,
+            args.catalogue,
         )
     # Denied examples would be findings of every check of the repository. `gpugate test` evaluates them.
     args.exclude = [

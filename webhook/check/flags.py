@@ -210,6 +210,7 @@ def _add_inputs(command: argparse.ArgumentParser) -> None:
 def _add_policies(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("policies")
     options.add_policy_file(group, options.OF_THE_PROJECT)
+    options.add_catalogue(group)
     add = group.add_argument
     add(
         "--select", action="append", default=[], metavar="ID", help="run only these policies; ID or pattern, repeatable"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.config import PolicyConfig
     from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.sdk.catalogue import CatalogueFile
     from gpugate.webhook.manifests.git import Revision
     from gpugate.webhook.own_policies.catalog import Catalog, OwnPaths
 
@@ -228,12 +229,22 @@ def add_policy_path(parser: argparse._ActionsContainer) -> None:
     )
 
 
+def add_catalogue(parser: argparse._ActionsContainer) -> None:
+    """Add `--catalogue`."""
+    parser.add_argument(
+        "--catalogue",
+        type=Path,
+        metavar="FILE",
+        help="instance types of nodes that are not EC2 instances, written by `gpugate catalogue`",
+    )
+
+
 def ruleset(policy_file: Path | None, own: OwnPaths | None = None) -> Ruleset:
     """Bind all policies to the configuration of a policy file; `own` says where those outside the library are.
 
     Raises:
-        GpugateError: the policy file cannot be read or is invalid, or a policy cannot be loaded; the text contains the
-            location.
+        GpugateError: the policy file or the catalogue cannot be read or is invalid, or a policy cannot be loaded; the text
+            contains the location.
     """
     return bound(policy_file, own)[0]
 
@@ -243,6 +254,7 @@ def bound(
     own: OwnPaths | None = None,
     choose: Callable[[Sequence[str]], Collection[str] | None] | None = None,
     base: Revision | None = None,
+    catalogue: Path | None = None,
 ) -> tuple[Ruleset, Catalog]:
     """Bind policies to the configuration of a policy file, and return them with the catalogue that they are from.
 
@@ -250,7 +262,8 @@ def bound(
         policy_file: the policy file; None is every policy in its shipped mode.
         own: where the policies outside the library are.
         choose: returns the ids of the policies in force, of those of all; None is all.
-        base: a policy file of its repository is read from this revision.
+        base: a policy file and a catalogue of its repository are read from this revision.
+        catalogue: a file of instance types.
 
     Raises:
         GpugateError: as `ruleset`.
@@ -264,13 +277,28 @@ def bound(
         from gpugate.webhook.project.base import read_from  # noqa: PLC0415 -- few runs have a base
 
         data = read_from(base, policy_file, MAX_POLICY_FILE)
+    types = None if catalogue is None else _read_catalogue(catalogue, base)
 
     def use(config: PolicyConfig) -> tuple[Ruleset, Catalog]:
+        if types is not None:
+            from gpugate.webhook.manifests.catalogue_file import with_catalogue  # noqa: PLC0415 -- few runs have one
+
+            config = with_catalogue(config, types)
         catalog = (own or OwnPaths()).catalog(config, policy_file)
         only = choose([policy.id for policy in catalog.policies]) if choose else None
         return bind(catalog.policies, config, only, closed_families=catalog.closed_families), catalog
 
     return load_policy_file(policy_file, use, data)
+
+
+def _read_catalogue(path: Path, base: Revision | None) -> CatalogueFile:
+    from gpugate.webhook.manifests.catalogue_file import MAX_BYTES, read_catalogue  # noqa: PLC0415 -- few runs have one
+
+    if base is None:
+        return read_catalogue(path)
+    from gpugate.webhook.project.base import read_from  # noqa: PLC0415 -- few runs have a base
+
+    return read_catalogue(path, read_from(base, path, MAX_BYTES))
 
 
 def schema_folder(named: Path | None) -> Path | None:

@@ -18,7 +18,7 @@ from gpugate.webhook.project.settle import Settled, Source, settle
 CHANGE: Final = "change"
 BASE: Final = "base"
 # What is read from the base revision beside the project file.
-_OF_BASE: Final = ("policy_file", "baseline", "schemas")
+_OF_BASE: Final = ("policy_file", "catalogue", "baseline", "schemas")
 _SHORT: Final = 12
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--trust",
         choices=(CHANGE, BASE),
-        help="read project file, policy file, policies, baseline and schemas from the working directory (change, the default) or from the revision of --base (base); in CI for a pull request, directories of policies are read from the base by default",
+        help="read project file, policy file, policies, catalogue, baseline and schemas from the working directory (change, the default) or from the revision of --base (base); in CI for a pull request, directories of policies are read from the base by default",
     )
     group.add_argument(
         "--base",

@@ -17,7 +17,13 @@ from gpugate.webhook.check import flags as check_flags
 from gpugate.webhook.cli import options, project_flags
 from gpugate.webhook.cli.options import Parser, UsageError
 from gpugate.webhook.config import starter
-from gpugate.webhook.config.published_schemas import case_schema, cel_policy_schema, config_schema, project_schema
+from gpugate.webhook.config.published_schemas import (
+    case_schema,
+    catalogue_schema,
+    cel_policy_schema,
+    config_schema,
+    project_schema,
+)
 from gpugate.webhook.manifests.policy_file import PolicySource, policy_source, read_policy_file
 from gpugate.webhook.own_policies.catalog import OwnPaths
 from gpugate.webhook.project.find import FILE
@@ -127,6 +133,7 @@ _SCHEMAS: Final = {
     "project": project_schema,
     "test": case_schema,
     "audit": audit_json.schema,
+    "catalogue": catalogue_schema,
     "why": why_json.schema,
 }
 

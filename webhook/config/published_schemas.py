@@ -10,6 +10,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.cel.documents import KIND as POLICY_KIND
 from gpugate.policies.cel.documents import PolicyDocument
 from gpugate.policies.engine.config import API_VERSION, KIND, PolicyConfig, PolicyEntry
+from gpugate.policies.sdk import catalogue
 from gpugate.webhook.audit import why_json
 from gpugate.webhook.audit.formats import json as audit_json
 from gpugate.webhook.manifests.case_format import Asked, CaseFileFormat, Definition, Expect, FromFile, Merged, Setting
@@ -146,6 +147,21 @@ def project_schema() -> _Object:
     }
 
 
+def catalogue_schema() -> _Object:
+    """Return the schema (draft 2020-12) of a catalogue of instance types."""
+    (_,), definitions = msgspec.json.schema_components((catalogue.CatalogueFile,), ref_template="#/$defs/{name}")
+    root = definitions.pop(catalogue.CatalogueFile.__name__)
+    header = {"apiVersion": {"const": catalogue.API_VERSION}, "kind": {"const": catalogue.KIND}}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **root,
+        "title": catalogue.KIND,
+        "properties": {**header, **root["properties"]},
+        "required": ["apiVersion", "kind"],
+        "$defs": definitions,
+    }
+
+
 def cel_policy_schema() -> _Object:
     """Return the schema (draft 2020-12) of a policy in CEL."""
     (_,), definitions = msgspec.json.schema_components((PolicyDocument,), ref_template="#/$defs/{name}")
@@ -185,6 +201,7 @@ def published_schemas() -> Mapping[str, str]:
         "project-v1.schema.json": project_schema(),
         "test-v1.schema.json": case_schema(),
         "audit-v1.schema.json": audit_json.schema(),
+        "catalogue-v1.schema.json": catalogue_schema(),
         "why-v1.schema.json": why_json.schema(),
     }
     return {

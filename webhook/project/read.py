@@ -91,6 +91,7 @@ class ProjectConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     tests: tuple[str, ...] | None = None
     policy_file: str | None = None
     policy_paths: tuple[str, ...] | None = None
+    catalogue: str | None = None
     select: tuple[str, ...] | None = None
     ignore: tuple[str, ...] | None = None
     fail_on: Literal["deny", "mutate", "warn", "never"] | None = None

@@ -112,6 +112,16 @@ SETTINGS: Final = (
         example="[policies]",
     ),
     Setting(
+        "catalogue",
+        Sort.FILE,
+        "file of instance types of nodes that are not EC2 instances, written by `gpugate catalogue`",
+        "--catalogue",
+        ("catalogue",),
+        "GPUGATE_CATALOGUE",
+        commands=("check",),
+        example="instance-types.yaml",
+    ),
+    Setting(
         "select",
         Sort.TEXTS,
         "run only these policies; ids or patterns",

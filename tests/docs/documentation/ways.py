@@ -43,7 +43,7 @@ def is_run(block: Block) -> bool:
 
 def _is_local(words: list[str]) -> bool:
     if words[0] == "gpugate":
-        return words[1:2] != [] and (words[1] in _OFFLINE or (words[1] == "audit" and "--from" in words))
+        return words[1:2] != [] and (words[1] in _OFFLINE or (words[1] in {"audit", "catalogue"} and "--from" in words))
     return words[0] in _LOCAL
 
 

@@ -27,6 +27,7 @@ COMMANDS = [
     "test",
     "audit",
     "why",
+    "catalogue",
     "bench",
     "review",
     "explain",

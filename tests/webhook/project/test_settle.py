@@ -218,6 +218,7 @@ STOLEN = ("../secret", "{outside}/secret", "link", "below/secret", ".git/config"
 def test_every_setting_is_known_to_be_a_path_or_none() -> None:
     assert {leaf.partition("[")[0] for leaf in PATH_LEAVES} == {
         "baseline",
+        "catalogue",
         "charts",
         "context_from",
         "output",
