@@ -47,7 +47,7 @@ $(READY): requirements/dev.txt pyproject.toml | $(LINKS)
 	@touch $@
 
 demo: $(READY) ## The main job on real input, without a cluster; ends with the path of an audit for a browser
-	@$(BIN)/python e2e/demo.py
+	@PYTHONPATH=tests/webhook $(BIN)/python e2e/demo.py
 
 quick: static ## Static checks and the tests of changed files, in under a minute; BASE=COMMIT instead of the merge base with main
 	@$(BIN)/python tests/quick/quick.py $(if $(BASE),--base $(BASE))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recorded_metrics import recorded_metrics
 from webhook_process import GPUGATE, running_webhook
 
 from gpugate.policies.catalog import CATALOG
@@ -85,10 +86,12 @@ def main() -> int:
     print(bold(f"4. gpugate check {MANIFESTS} {' '.join(BRIEF)}"), flush=True)
     checked = subprocess.run([*GPUGATE, "check", MANIFESTS, *BRIEF], cwd=ROOT, check=False)  # noqa: S603 -- our own program
     print(f"exit code {checked.returncode}: an object would be denied\n")
-    print(bold(f"5. gpugate audit --from {DUMP}"), flush=True)
+    print(bold(f"5. gpugate audit --from {DUMP} --prometheus URL"), "(with recorded metrics)", flush=True)
     REPORT.parent.mkdir(exist_ok=True)
-    outputs = ["--policy-file", POLICY_FILE, "-o", "text", "-o", f"html={REPORT}"]
-    audited = subprocess.run([*GPUGATE, "audit", "--from", DUMP, *outputs], cwd=ROOT, check=False)  # noqa: S603 -- as above
+    outputs = ["--policy-file", POLICY_FILE, "--top", "5", "-o", "text", "-o", f"html={REPORT}"]
+    with recorded_metrics() as url:
+        command = [*GPUGATE, "audit", "--from", DUMP, "--prometheus", url, *outputs]
+        audited = subprocess.run(command, cwd=ROOT, check=False)  # noqa: S603 -- as above
     print(
         f"exit code {audited.returncode}: findings do not fail an audit without --fail-on\n{bold('The report for a browser:')} {REPORT}"
     )

@@ -23,6 +23,7 @@ SECTIONS: Final = {
         "docs/how-to/pending-pod",
         "docs/how-to/own-instance-types",
         "docs/audit",
+        "docs/how-to/idle-gpus",
         "docs/install",
         "docs/how-to/roll-out",
         "docs/how-to/run-the-webhook",

@@ -194,6 +194,8 @@ def audit(findings: int = 120) -> AuditReport:
                 PoolUse("mig", "p4d.24xlarge", 2, 16.0, 9.5, 43.92),
             ),
             unpriced_gpus=3.0,
+            spend=round(sum(usd for _, usd in prices), 2) + 27.52,
+            unallocated=27.52,
         ),
         pending=(
             PendingPods(

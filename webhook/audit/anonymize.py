@@ -16,14 +16,14 @@ from msgspec.structs import replace
 from gpugate.policies.data.instance_types import load_instance_types
 from gpugate.policies.sdk.findings import Patch
 from gpugate.webhook.audit.comparison import Changed, Comparison
-from gpugate.webhook.audit.model import Fix
+from gpugate.webhook.audit.model import Fix, OwnerUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from importlib.resources.abc import Traversable
 
     from gpugate.policies.sdk.field import Json
-    from gpugate.webhook.audit.model import Audited, AuditReport, Cost, Finding, PendingPods
+    from gpugate.webhook.audit.model import Audited, AuditReport, Cost, DeviceUse, Finding, PendingPods, Usage
     from gpugate.webhook.report.located import ObjectName
 
 # A sequence of characters of names, paths and keys; punctuation at the end belongs to the sentence.
@@ -201,6 +201,7 @@ def anonymize(report: AuditReport, names: Pseudonyms) -> AuditReport:
         ),
         cost=_cost(report.cost, names) if report.cost else None,
         pending=tuple(_pending(group, names) for group in report.pending),
+        usage=_usage(report.usage, names) if report.usage else None,
         expired=tuple(map(names.text, report.expired)),
         unused=tuple(map(names.text, report.unused)),
         remarks=tuple(map(names.text, report.remarks)),
@@ -226,6 +227,11 @@ def _names(report: AuditReport, comparison: Comparison | None) -> Iterator[str]:
     for group in report.pending:
         yield from (failure.node_pool for failure in group.node_pools)
         yield from (owner.example for owner in group.owners)
+    for spend in report.cost.spending if report.cost else ():
+        yield spend.name
+    for audited in report.audited:
+        for device in audited.devices:
+            yield from (*device.pod.split("/", 1), device.node)
 
 
 def _objects(report: AuditReport, comparison: Comparison | None) -> Iterator[ObjectName]:
@@ -252,7 +258,29 @@ def _audited(audited: Audited, names: Pseudonyms) -> Audited:
         uid="",
         findings=tuple(_finding(finding, names) for finding in audited.findings),
         skipped={policy: names.text(reason) for policy, reason in audited.skipped.items()},
+        gpu_use=_gpu_use(audited.gpu_use, names) if audited.gpu_use else audited.gpu_use,
     )
+
+
+def _gpu_use(use: OwnerUse, names: Pseudonyms) -> OwnerUse:
+    """Return the use without the query, which consists of names."""
+    return OwnerUse(use.used, tuple(_device(device, names) for device in use.devices), "")
+
+
+def _device(device: DeviceUse, names: Pseudonyms) -> DeviceUse:
+    pod = "/".join(names.of(part) for part in device.pod.split("/", 1))
+    card, slash, number = device.device.partition("/")
+    return replace(
+        device,
+        pod=pod,
+        node=names.of(device.node, "node"),
+        device=f"{names.of(card, 'gpu')}{slash}{number}",
+        reason=names.text(device.reason),
+    )
+
+
+def _usage(usage: Usage, names: Pseudonyms) -> Usage:
+    return replace(usage, source=names.of(usage.source, "prometheus"), problems=tuple(map(names.text, usage.problems)))
 
 
 def _finding(finding: Finding, names: Pseudonyms) -> Finding:
@@ -317,4 +345,5 @@ def _cost(cost: Cost, names: Pseudonyms) -> Cost:
             for wasted in cost.wasted
         ),
         pools=tuple(replace(pool, node_pool=names.of(pool.node_pool)) for pool in cost.pools),
+        spending=tuple(replace(spend, name=names.of(spend.name)) for spend in cost.spending),
     )

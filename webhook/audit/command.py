@@ -20,6 +20,7 @@ from gpugate.policies.engine.config import PolicyConfig, near_misses
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.audit.anonymize import anonymize, anonymize_comparison, pseudonyms
 from gpugate.webhook.audit.compare import compare
+from gpugate.webhook.audit.cost.gpu_metrics import Window
 from gpugate.webhook.audit.cost.prices import Prices, read_price_table
 from gpugate.webhook.audit.cost.summary import cost_of
 from gpugate.webhook.audit.dump import DumpSource
@@ -29,8 +30,11 @@ from gpugate.webhook.audit.formats import names as audit_formats
 from gpugate.webhook.audit.formats.json import AuditDocumentError, read
 from gpugate.webhook.audit.formats.names import FORMATS
 from gpugate.webhook.audit.formats.presentation import Presentation
+from gpugate.webhook.audit.gpu_usage import measure, with_usage
 from gpugate.webhook.audit.live import LiveSource, Throttle
 from gpugate.webhook.audit.model import Action
+from gpugate.webhook.audit.prometheus import Login
+from gpugate.webhook.audit.prometheus import connect as prometheus
 from gpugate.webhook.audit.report_writer import write_reports
 from gpugate.webhook.audit.scan import scan, worst_first
 from gpugate.webhook.audit.selection import Options, Selection, parse_selector
@@ -64,6 +68,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.catalogue import CatalogueFile
     from gpugate.policies.sdk.objects import Kind
     from gpugate.webhook.audit.model import AuditReport
+    from gpugate.webhook.audit.prometheus import Prometheus
     from gpugate.webhook.audit.records import Covered
     from gpugate.webhook.audit.report_writer import Written
     from gpugate.webhook.audit.scan import Scan
@@ -158,11 +163,13 @@ class Plan:
         prices: the prices of instance types; None with `--no-cost`.
         earlier: the JSON document of the earlier audit, for `--compare`.
         remarks: notes on these files for the user.
+        server: the Prometheus of `--prometheus`, which is not queried yet.
     """
 
     prices: Prices | None
     earlier: bytes | None
     remarks: tuple[str, ...] = ()
+    server: Prometheus | None = None
 
 
 def plan(args: argparse.Namespace) -> Plan:
@@ -176,12 +183,25 @@ def plan(args: argparse.Namespace) -> Plan:
     if args.no_cost:
         return Plan(None, earlier)
     catalogue = load_instance_types()
-    discounts = dict(args.discount)
+    server, discounts = _server(args), dict(args.discount)
     if args.price_table is None:
-        return Plan(Prices(catalogue, discounts=discounts), earlier)
+        return Plan(Prices(catalogue, discounts=discounts), earlier, server=server)
     table = read_price_table(args.price_table, catalogue.positions)
     prices = Prices(catalogue, table.prices, table.source, table.by_capacity, discounts)
-    return Plan(prices, earlier, table.remarks)
+    return Plan(prices, earlier, table.remarks, server)
+
+
+def _server(args: argparse.Namespace) -> Prometheus | None:
+    if args.prometheus is None:
+        return None
+    login = Login(
+        args.prometheus_token_file,
+        args.prometheus_user,
+        args.prometheus_password_file,
+        args.prometheus_ca,
+        args.prometheus_tenant,
+    )
+    return prometheus(args.prometheus, login, args.prometheus_timeout)
 
 
 def _refuse(args: argparse.Namespace) -> None:
@@ -195,6 +215,13 @@ def _refuse(args: argparse.Namespace) -> None:
             args.anonymize and (args.write_reports or args.write_exemptions)
         ),
         "--salt needs --anonymize": args.salt is not None and not args.anonymize,
+        "--prometheus and --no-cost contradict each other: remove one of them": args.prometheus and args.no_cost,
+        "the --prometheus-* options need an address: add --prometheus URL": (
+            not args.prometheus
+            and any(
+                value for name, value in vars(args).items() if name.startswith("prometheus_") and name not in _DEFAULTS
+            )
+        ),
         "--discount and --no-cost contradict each other: remove one of them": args.discount and args.no_cost,
         "--price-table and --no-cost contradict each other: remove one of them": args.price_table and args.no_cost,
         "--write-exemptions needs --exemption-owner NAME": (args.write_exemptions and not args.exemption_owner.strip()),
@@ -202,6 +229,9 @@ def _refuse(args: argparse.Namespace) -> None:
     for reason, applies in reasons.items():
         if applies:
             raise UsageError(reason)
+
+
+_DEFAULTS: Final = {"prometheus_window", "prometheus_timeout"}
 
 
 def _earlier(path: Path) -> bytes:
@@ -341,18 +371,21 @@ def rights(ruleset: Ruleset, args: argparse.Namespace) -> str:
     return "---\n".join(yaml_text.block(obj) for obj in granted)
 
 
-def costed(scanned: Scan, plan: Plan, ruleset: Ruleset) -> AuditReport:
-    """Return the report with costs, the worst objects first."""
+def costed(scanned: Scan, plan: Plan, ruleset: Ruleset, window: Window) -> AuditReport:
+    """Return the report with costs and the use of GPUs, the worst objects first."""
     report = replace(scanned.report, remarks=(*scanned.report.remarks, *plan.remarks))
     if plan.prices is None:
         return report
-    config = ruleset.config
-    prices = plan.prices.extended(scanned.inventory.types)
-    money = cost_of(scanned.inventory, report.audited, prices, config.platform, config.target)
+    config, inventory = ruleset.config, scanned.inventory
+    nodes = {node.name for node in inventory.nodes}
+    measured, usage = measure(plan.server, window, nodes, report.time) if plan.server else (None, None)
+    prices = plan.prices.extended(inventory.types)
+    money = cost_of(inventory, report.audited, prices, config.platform, config.target, measured)
     if money is None:
         return replace(report, remarks=(*report.remarks, "nodes could not be read: the cost is unknown"))
     audited = (replace(owner, allocated=money.allocated.get(owner.object, ())) for owner in report.audited)
-    return replace(report, audited=worst_first(audited), cost=money.cost, remarks=(*report.remarks, *money.remarks))
+    report = replace(report, audited=worst_first(audited), cost=money.cost, remarks=(*report.remarks, *money.remarks))
+    return with_usage(report, usage, money.uses, window) if usage else report
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,7 +486,8 @@ def _audit(args: argparse.Namespace, wanted: Wanted) -> int:
             stack.callback(connection.close)
         bound_rules = rules(wanted, connection)
         result = _scanned(args, bound_rules, chosen, connection, name, throttle)
-        report = costed(result, beforehand, bound_rules.ruleset)
+        window = Window(args.prometheus_window, dict(args.prometheus_metric), tuple(args.prometheus_matcher))
+        report = costed(result, beforehand, bound_rules.ruleset, window)
         written = None
         if connection and args.write_reports:
             whole = chosen == Selection() and wanted.is_whole

@@ -9,6 +9,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.engine.config import near_misses
+from gpugate.webhook.audit.cost.gpu_metrics import METRICS
 from gpugate.webhook.audit.cost.prices import CAPACITIES
 from gpugate.webhook.audit.formats.names import FORMATS
 from gpugate.webhook.audit.formats.presentation import GROUPS, HOURS_PER_MONTH
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 _EPILOG: Final = """examples:
   gpugate audit
   gpugate audit -o text -o html=audit.html
+  gpugate audit --prometheus http://prometheus.monitoring:9090
   gpugate audit --as-mode as-is --fail-on deny
   gpugate audit --from dump.json --compare last-week.json
   gpugate audit --print-rbac | kubectl apply -f -
@@ -49,6 +52,7 @@ def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
     _add_selection(command)
     _add_policies(command)
     _add_cost(command)
+    _add_use(command)
     _add_output(command)
     _add_outcome(command)
     return command
@@ -127,6 +131,47 @@ def _add_cost(command: argparse.ArgumentParser) -> None:
         default=HOURS_PER_MONTH,
         metavar="N",
         help="hours in a month, for costs per month (default: %(default)g)",
+    )
+
+
+def _add_use(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("use of GPUs, from the metrics of their exporter")
+    add = group.add_argument
+    add("--prometheus", metavar="URL", help="address of a Prometheus, Thanos or Mimir that has these metrics")
+    add(
+        "--prometheus-window",
+        type=_window,
+        default=86400,
+        metavar="TIME",
+        help="time before the audit to look at, from 30m to 30d (default: 24h)",
+    )
+    add("--prometheus-token-file", type=Path, metavar="FILE", help="file with a bearer token")
+    add("--prometheus-user", default="", metavar="NAME", help="user for basic authentication")
+    add("--prometheus-password-file", type=Path, metavar="FILE", help="file with the password of this user")
+    add("--prometheus-ca", type=Path, metavar="FILE", help="certificate authorities of the server, PEM")
+    add("--prometheus-tenant", default="", metavar="ID", help="tenant, for Mimir, Cortex and Thanos")
+    add(
+        "--prometheus-timeout",
+        type=_positive,
+        default=30.0,
+        metavar="N",
+        help="seconds for a query (default: %(default)g)",
+    )
+    add(
+        "--prometheus-matcher",
+        action="append",
+        default=[],
+        type=_matcher,
+        metavar="MATCHER",
+        help="read only series with this label, such as 'cluster=\"prod\"'; repeatable",
+    )
+    add(
+        "--prometheus-metric",
+        action="append",
+        default=[],
+        type=_metric,
+        metavar="NAME=OTHER",
+        help="read a metric from a recording rule or under another name; repeatable",
     )
 
 
@@ -223,6 +268,37 @@ def _discount(text: str) -> tuple[str, Fraction]:
 
 
 _PERCENTAGE: Final = re.compile(r"\d{1,2}(?:\.\d{1,4})?%?")
+_WINDOW: Final = re.compile(r"(\d{1,4})([mhd])")
+_UNITS: Final = {"m": 60, "h": 3600, "d": 86400}
+_METRIC: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+
+
+def _window(text: str) -> int:
+    match = _WINDOW.fullmatch(text)
+    seconds = int(match[1]) * _UNITS[match[2]] if match else 0
+    if not 30 * 60 <= seconds <= 30 * 86400:
+        raise argparse.ArgumentTypeError(f"invalid time {text!r}: write one from 30m to 30d, such as 24h")
+    return seconds
+
+
+_MATCHER: Final = re.compile(r'[a-zA-Z_][a-zA-Z0-9_]*(?:=|!=|=~|!~)"[^"\\\n]*"')
+
+
+def _matcher(text: str) -> str:
+    if not _MATCHER.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"invalid matcher {text!r}: write one such as 'cluster=\"prod\"'")
+    return text
+
+
+def _metric(text: str) -> tuple[str, str]:
+    name, _, other = text.partition("=")
+    if name not in METRICS:
+        near = near_misses(name, METRICS)
+        meant = f"; did you mean {near[0]}?" if near else ": write one of the names in docs/how-to/idle-gpus.md"
+        raise argparse.ArgumentTypeError(f"unknown metric {name}{meant}")
+    if not _METRIC.fullmatch(other):
+        raise argparse.ArgumentTypeError(f"{text}: write NAME=OTHER, where OTHER is the name of a metric")
+    return name, other
 
 
 def _natural(text: str) -> int:

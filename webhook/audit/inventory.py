@@ -208,6 +208,8 @@ class GpuPod:
         phase: `Pending`, `Running` or `Unknown`.
         demand: what it asks for.
         room: the CPU and memory that it reserves (`room.room_of_pod`); None where that was not looked at.
+        started: when the kubelet took it over (RFC 3339), else when it was created; empty where neither is known.
+        team: the value of its first cost label, its own or that of its namespace; empty without one.
     """
 
     owner: ObjectName
@@ -217,6 +219,8 @@ class GpuPod:
     phase: str
     demand: Demand
     room: Room | None = None
+    started: str = ""
+    team: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +322,8 @@ def _accelerators(node: Field, platform: Platform) -> Iterator[tuple[str, int]]:
 
 
 _POD: Final = objects.GroupVersionKind("", "v1", "Pod")
+_COST_LABELS: Final = "pods/missing-cost-labels"
+_TEAM: Final = "team"
 _SCALERS: Final = frozenset({("keda.sh", "ScaledObject"), ("keda.sh", "ScaledJob")}) | {
     ("autoscaling", "HorizontalPodAutoscaler")
 }
@@ -338,11 +344,17 @@ class Stock:
         self._scalers: list[Object] = []
         self._allocations: list[Allocation] = []
         self._used: dict[str, Room] = {}
+        params = next((rule.params for rule in ruleset.rules if rule.policy.id == _COST_LABELS), None)
+        self._team_label: str = next(iter(getattr(params, "required", ())), _TEAM)
+        self._teams: dict[str, str] = {}
 
     def object(self, stored: Stored) -> None:
         """Take in an object that is no Pod."""
         pair = (stored.kind.group, stored.kind.kind)
-        if pair == ("", "Node"):
+        if pair == ("", "Namespace"):
+            metadata = Field(stored.object)["metadata"]
+            self._teams[metadata["name"].text] = metadata["labels"].labels.get(self._team_label, "")
+        elif pair == ("", "Node"):
             self._nodes.append(node_record(Field(stored.object), self._platform))
         elif pair == ("karpenter.sh", "NodePool"):
             self._node_pools.append(_bare(stored))
@@ -370,6 +382,13 @@ class Stock:
             self._used[pod.node] = self._used.get(pod.node, Room()) + room
         if pod.demand:
             self._pods.append(pod)
+
+    def team(self, pod: Field, namespace: str) -> str:
+        """Return the team that a Pod belongs to, by its first cost label or that of its namespace; empty without one."""
+        metadata = pod["metadata"]
+        blocks = (metadata["labels"].labels, metadata["annotations"].labels)
+        own = next((block[self._team_label] for block in blocks if block.get(self._team_label)), "")
+        return own or self._teams.get(namespace, "")
 
     def demand(self, pod: Field, namespace: str) -> Demand:
         """Return what a Pod or template asks for.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -115,6 +115,68 @@ class AllocatedGpus(msgspec.Struct, frozen=True):
     usd_per_hour: Usd | None
 
 
+class Use(StrEnum):
+    """What an allocated GPU did in the window, by the metrics of its exporter."""
+
+    BUSY = "busy"
+    """It worked."""
+    UNDER_USED = "under-used"
+    """Its mean activity was below 20 %."""
+    PARKED = "parked"
+    """It did not work, but its memory is in use, as with a loaded model without requests."""
+    IDLE = "idle"
+    """It did not work."""
+    DOUBTFUL = "doubtful"
+    """The metrics contradict each other."""
+    UNKNOWN = "unknown"
+    """There is not enough data."""
+
+
+class Used(msgspec.Struct, frozen=True):
+    """Allocated GPUs with the same use."""
+
+    use: Use
+    gpus: Gpus
+    usd_per_hour: Usd | None
+
+
+Ratio = Annotated[float, Meta(description="from 0 to 1")]
+
+
+class DeviceUse(msgspec.Struct, frozen=True):
+    """What was measured of one device of one Pod; values are null without series of their metric."""
+
+    pod: Annotated[str, Meta(description="namespace/name")]
+    node: str
+    device: Annotated[str, Meta(description="UUID, and after a slash the id of the MIG slice; empty without series")]
+    model: Annotated[str, Meta(description="product name, as the exporter reports it")]
+    use: Use
+    reason: Annotated[str, Meta(description="the evidence")]
+    gpus: Gpus
+    usd_per_hour: Usd | None
+    profile: Annotated[str, Meta(description="MIG profile; empty for a whole GPU")] = ""
+    engine_max: Ratio | None = None
+    engine_mean: Ratio | None = None
+    utilization_max: Annotated[float, Meta(description="percent")] | None = None
+    memory_max: Ratio | None = None
+    watts: Annotated[float, Meta(description="mean power; of a MIG slice that of its GPU")] | None = None
+    dram_mean: Ratio | None = None
+    tensor_mean: Ratio | None = None
+
+
+class OwnerUse(msgspec.Struct, frozen=True):
+    """The use of the GPUs of a top-level owner."""
+
+    used: tuple[Used, ...]
+    devices: Annotated[tuple[DeviceUse, ...], Meta(description="the devices of its Pods, highest cost first")]
+    query: Annotated[
+        str,
+        Meta(
+            description="query that shows the activity of these devices; of the first 20; empty if they are not NVIDIA's"
+        ),
+    ]
+
+
 class Audited(msgspec.Struct, frozen=True):
     """A top-level owner with its Pods: a workload, a NodePool, a ScaledObject, ..."""
 
@@ -127,6 +189,19 @@ class Audited(msgspec.Struct, frozen=True):
         tuple[Finding, ...], Meta(description="its findings, and those of its Pods that differ from its template")
     ] = ()
     skipped: Annotated[dict[str, str], Meta(description="policy -> why it was not evaluated")] = {}
+    gpu_use: Annotated[
+        OwnerUse | msgspec.UnsetType, Meta(description="the use of its GPUs; missing without --prometheus")
+    ] = msgspec.UNSET
+
+    @property
+    def used(self) -> tuple[Used, ...]:
+        """The use of its GPUs; empty if unknown."""
+        return self.gpu_use.used if self.gpu_use else ()
+
+    @property
+    def devices(self) -> tuple[DeviceUse, ...]:
+        """The devices of its Pods."""
+        return self.gpu_use.devices if self.gpu_use else ()
 
     @classmethod
     def of(cls, name: ObjectName, findings: tuple[Finding, ...] = (), **others: Any) -> Audited:
@@ -200,17 +275,41 @@ class PendingPods(msgspec.Struct, frozen=True):
     node_pools: tuple[PoolFailure, ...]
 
 
+class Spend(msgspec.Struct, frozen=True):
+    """What GPUs cost by team, namespace or NodePool; for a NodePool also those that are not allocated."""
+
+    by: Literal["team", "namespace", "pool"]
+    name: Annotated[str, Meta(description="empty for Pods without a team, or nodes without a NodePool")]
+    gpus: Gpus
+    usd_per_hour: Usd | None
+    used: tuple[Used, ...] = ()
+
+
 class Cost(msgspec.Struct, frozen=True):
     """The cost of GPUs; docs/audit.md defines each figure."""
 
     prices: Annotated[str, Meta(description="source, region and date of the prices")]
     at_risk: Usd
     allocated: Usd
-    idle: Usd
+    idle: Annotated[float, Meta(description="US dollars per hour; the same as `unallocated`, under its first name")]
     unbounded: tuple[Unbounded, ...] = ()
     wasted: tuple[Wasted, ...] = ()
     pools: tuple[PoolUse, ...] = ()
     unpriced_gpus: Gpus = 0.0
+    spend: Usd = 0.0
+    unallocated: Usd = 0.0
+    used: Annotated[tuple[Used, ...], Meta(description="the use of allocated GPUs; empty without --prometheus")] = ()
+    spending: Annotated[tuple[Spend, ...], Meta(description="highest cost first")] = ()
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """The metrics that the use of GPUs was determined with."""
+
+    source: Annotated[str, Meta(description="address of the Prometheus, without credentials")]
+    window_seconds: int
+    queries: Annotated[int, Meta(description="number of queries that were sent")]
+    coverage: Annotated[float, Meta(ge=0, le=1, description="share of the allocated GPUs whose use is known")]
+    problems: Annotated[tuple[str, ...], Meta(description="failed queries, and warnings of the server")] = ()
 
 
 class Cluster(msgspec.Struct, frozen=True):
@@ -250,7 +349,9 @@ class AuditReport(msgspec.Struct, frozen=True, tag_field="schema", tag=SCHEMA):
     counts: Annotated[dict[str, int], Meta(description="kind -> number of objects that were read")]
     audited: Annotated[
         tuple[Audited, ...],
-        Meta(description="worst first; objects without findings only with --include-passed"),
+        Meta(
+            description="worst first; objects without findings only with --include-passed, or if the use of a GPU is not busy"
+        ),
     ] = msgspec.field(name="objects")
     not_evaluated: tuple[NotEvaluated, ...] = ()
     cost: Annotated[Cost | None, Meta(description="null with --no-cost, or if the nodes are unknown")] = None
@@ -262,3 +363,4 @@ class AuditReport(msgspec.Struct, frozen=True, tag_field="schema", tag=SCHEMA):
     unused: Annotated[tuple[str, ...], Meta(description="exemptions that matched no finding")] = ()
     remarks: tuple[str, ...] = ()
     anonymized: Annotated[bool, Meta(description="whether names are pseudonyms")] = False
+    usage: Annotated[Usage | None, Meta(description="null without --prometheus")] = None

@@ -257,8 +257,10 @@ class PodScan:
         if phase not in FINISHED:
             record.pods += 1
             name, node = self_entry.name, _text(pod, "spec", "nodeName")
-            gpu_pod = GpuPod(record.name, name.namespace, name.name, node, phase, known.demand, known.room)
-            tools.stock.pod(gpu_pod, known.room)
+            started = _text(pod, "status", "startTime") or _text(pod, "metadata", "creationTimestamp")
+            team = tools.stock.team(Field(pod), name.namespace) if known.demand else ""
+            head = (record.name, name.namespace, name.name, node, phase)
+            tools.stock.pod(GpuPod(*head, known.demand, known.room, started, team), known.room)
 
     def _of(self, content: Object, key: _Key) -> _Known:
         known = self._known.get(key)

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.webhook.audit.live import ABSENCE
-from gpugate.webhook.audit.tally import actions
+from gpugate.webhook.audit.tally import actions, uses
 
 if TYPE_CHECKING:
     from gpugate.webhook.audit.model import AuditReport
@@ -38,7 +38,9 @@ def summary_line(report: AuditReport, written: Written | None = None) -> str:
         "not_evaluated": _first([f"{gap.what}: {gap.reason}" for gap in unread]),
     }
     if report.cost is not None:
+        fields["usd_per_hour"] = round(report.cost.spend, 2)
         fields["usd_per_hour_at_risk"] = round(report.cost.at_risk, 2)
+        fields |= {f"usd_per_hour_{name.replace('-', '_')}": round(usd, 2) for name, usd in uses(report.cost)}
     if written is not None:
         fields["reports"] = written.group
         fields["reports_created"] = written.created

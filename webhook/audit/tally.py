@@ -12,7 +12,7 @@ from gpugate.webhook.audit.model import Action, worst
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from gpugate.webhook.audit.model import AllocatedGpus, Audited, AuditReport, Finding
+    from gpugate.webhook.audit.model import AllocatedGpus, Audited, AuditReport, Cost, Finding
 
 Sharing = Literal["namespace", "policy", "kind", "owner"]
 CLUSTER: Final = "(cluster)"
@@ -77,6 +77,11 @@ def usd(allocated: Iterable[AllocatedGpus]) -> float | None:
     """Return the cost in USD per hour, without unpriced GPUs; None if no GPU has a price."""
     prices = [gpus.usd_per_hour for gpus in allocated if gpus.usd_per_hour is not None]
     return sum(prices) if prices else None
+
+
+def uses(cost: Cost) -> list[tuple[str, float]]:
+    """Return each use of allocated GPUs with its cost in USD per hour; empty if no use is known."""
+    return [(part.use.value, part.usd_per_hour or 0.0) for part in cost.used]
 
 
 def suppressed(report: AuditReport) -> Iterator[tuple[Audited, Finding]]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.audit.model import Action
-from gpugate.webhook.audit.tally import code, model, usd
+from gpugate.webhook.audit.model import Action, Use
+from gpugate.webhook.audit.tally import code, model, usd, uses
 from gpugate.webhook.report import words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gpugate.webhook.audit.model import AllocatedGpus, Audited, AuditReport, Finding
+    from gpugate.webhook.audit.model import AllocatedGpus, Audited, AuditReport, Cost, Finding, Used
 
 COST_DEFINITIONS: Final = {
     "GPU": "One whole accelerator from NVIDIA, AMD or AWS (Neuron). A MIG slice counts as its share of the GPU's compute"
@@ -20,11 +20,13 @@ COST_DEFINITIONS: Final = {
     "price": "The price of a node of the instance type, divided by the GPUs of the type, so it includes the node's CPU and "
     "memory. The price comes from --price-table, else it is the on-demand list price of the stated region and date, less "
     "--discount. Without these options, it is an upper bound for Spot nodes, savings plans and negotiated prices.",
+    "spend": "The price of all GPUs of all nodes, per hour. It is the sum of the allocated and the unallocated GPUs, and of those that "
+    "nodes have but do not offer to Pods.",
     "allocated": "GPUs of the Pods that are bound to a node and have not finished, by their requests or by the allocations of "
     "their ResourceClaims. A device that several Pods share counts once, in equal shares.",
     "at risk": "The allocated GPUs of objects that would be denied. Running Pods are not affected, but they could not be "
     "created again.",
-    "idle": "The GPUs that nodes offer to Pods, minus the allocated ones. For a node without a device plugin, as with "
+    "unallocated": "The GPUs that nodes offer to Pods, minus the allocated ones. For a node without a device plugin, as with "
     "DRA, the number of GPUs of its instance type is used.",
     "unpriced": "GPUs without a price. If the instance type of a node is unknown or has no price, all its GPUs are unpriced. If "
     "gpugate cannot determine how many GPUs a node has, the GPUs allocated on it are unpriced. No total includes them, and no price is estimated.",
@@ -35,17 +37,32 @@ COST_DEFINITIONS: Final = {
     " scaling/unbounded-replicas has a finding for it. Its worst-case cost is: maximum x GPUs per"
     " Pod x GPU price of the most expensive instance type that the NodePools may launch. If the limits of the"
     " NodePools allow fewer GPUs than that, the number that they allow is used instead.",
-    "wasted": "Idle GPUs of three kinds. First, all idle GPUs of a node, if Pods use at most half of its GPUs and no "
-    "pending Pod fits on it. Second, idle GPUs of a node on which no GPU Pod of the cluster fits, "
+    "wasted": "Unallocated GPUs of three kinds. First, all unallocated GPUs of a node, if Pods use at most half of its GPUs and no "
+    "pending Pod fits on it. Second, unallocated GPUs of a node on which no GPU Pod of the cluster fits, "
     "because too little CPU or memory or too few Pod slots are free. Third, the parts of GPUs that the slices of a"
     " MIG layout do not cover.",
     "pools": "By NodePool and instance type: the GPUs of existing nodes, the allocated ones, and the cost of all these nodes "
     "per hour.",
+    "use": "What an allocated GPU did in the window of --prometheus-window (default: 24h), by the metrics of its exporter. A MIG slice "
+    "is measured by itself, a shared GPU as a whole. The GPUs and the cost of a Pod are divided among its devices.",
+    "busy": "The mean engine activity was at least 20 %, or the activity was at least 1 % and its mean is unknown.",
+    "under-used": "The highest engine activity was at least 1 %, and its mean below 20 %. The Pod is older than the window, and samples cover at "
+    "least 90 % of the window.",
+    "parked": "As idle, but more than 10 % of the memory were in use, as with a loaded model without requests.",
+    "idle": "The engine activity stayed below 1 %. No other metric contradicts it, the Pod is older than the window, and samples cover at least "
+    "90 % of the window.",
+    "doubtful": "The engine activity stayed below 1 %, but the utilization exceeded 5 %, or the mean power exceeded a third of the power limit of "
+    "the model (at least 45 W). The exporter probably reports a wrong activity.",
+    "unknown": "There is no series, too few samples, or the Pod is younger than the window. Such a GPU never counts as idle.",
+    "team": "The value of the first label that pods/missing-cost-labels requires (default: team), of the Pod or of its namespace.",
     "month": "The hourly figure times --hours-per-month (default: 730).",
 }
 
 
 UNKNOWN: Final = "-"
+UNALLOCATED: Final = "unallocated"
+NOT_OFFERED: Final = "not offered"
+_CENT: Final = 0.005
 CONSEQUENCES: Final = {
     Action.DENY: "would be denied",
     Action.MUTATE: "would be mutated",
@@ -97,6 +114,34 @@ def money(usd_per_hour: float | None, hours: float = 1.0) -> str:
     if usd_per_hour is None:
         return UNKNOWN
     return f"{usd_per_hour * hours:,.2f}" if hours == 1.0 else f"{usd_per_hour * hours:,.0f}"
+
+
+def spend(cost: Cost) -> list[tuple[str, float]]:
+    """Return the parts of the spend with their cost per hour: the uses of allocated GPUs, else `allocated`, and the others."""
+    used = uses(cost) or [("allocated", cost.allocated)]
+    missing = cost.spend - cost.allocated - cost.unallocated
+    parts = [*used, (UNALLOCATED, cost.unallocated)]
+    return [*parts, (NOT_OFFERED, missing)] if missing > _CENT else parts
+
+
+_WASTE: Final = (Use.IDLE, Use.PARKED, Use.UNDER_USED, Use.DOUBTFUL)
+
+
+def waste(report: AuditReport) -> list[tuple[Audited, Used]]:
+    """Return the objects with GPUs that are idle, parked, under-used or doubtful, by use and cost."""
+    entries = [(audited, part) for audited in report.audited for part in audited.used if part.use in _WASTE]
+
+    def rank(entry: tuple[Audited, Used]) -> tuple[int, float, float, str]:
+        audited, part = entry
+        return _WASTE.index(part.use), -(part.usd_per_hour or 0.0), -part.gpus, str(audited.object)
+
+    return sorted(entries, key=rank)
+
+
+def evidence(audited: Audited, part: Used) -> str:
+    """Return the evidence for the use of an object's first device with it, and the number of the others."""
+    reasons = [device.reason for device in audited.devices if device.use is part.use]
+    return f"{reasons[0]} (and {plural(len(reasons) - 1, 'other device')})" if len(reasons) > 1 else "".join(reasons)
 
 
 def percent(share: float) -> str:

@@ -9,14 +9,18 @@ from audit.report_objects.audits import audit, deployment, finding
 from msgspec.structs import replace
 
 from gpugate.webhook.audit.live import ABSENCE
-from gpugate.webhook.audit.model import Action, AuditReport, Cost
+from gpugate.webhook.audit.model import Action, AuditReport, Cost, Use, Used
 from gpugate.webhook.audit.report_writer import Written
 from gpugate.webhook.audit.summary_log import summary_line
 
 
 def test_it_counts_and_names_no_object() -> None:
     report = audit(deployment("web", finding()), deployment("b", finding(action=Action.WARN)), deployment("c"))
-    report = replace(report, counts={"Deployment": 3, "Pod": 9}, cost=Cost("", 55.04, 60.0, 0.0))
+    report = replace(
+        report,
+        counts={"Deployment": 3, "Pod": 9},
+        cost=Cost("", 55.04, 60.0, 0.0, spend=70.0, used=(Used(Use.UNDER_USED, 2.0, 13.76),)),
+    )
     written = Written("openreports.io", 1, 2, 3, 4, 0, ("reports of openreports.io: ...",))
 
     assert json.loads(summary_line(report, written)) == {
@@ -33,7 +37,9 @@ def test_it_counts_and_names_no_object() -> None:
         "allow": 1,
         "coverage": 1.0,
         "not_evaluated": [],
+        "usd_per_hour": 70.0,
         "usd_per_hour_at_risk": 55.04,
+        "usd_per_hour_under_used": 13.76,
         "reports": "openreports.io",
         "reports_created": 1,
         "reports_changed": 2,

@@ -5,39 +5,48 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from gpugate.webhook.audit.cost.gpu_nodes import GpuNode, Holding, allocated_by_owner, capacity_of, gpu_node, holdings
 from gpugate.webhook.audit.cost.gpu_pools import gpu_pools, unbounded_pools
+from gpugate.webhook.audit.cost.gpu_use import pod_uses, summed
 from gpugate.webhook.audit.cost.prices import PLACE
 from gpugate.webhook.audit.cost.scalers import POLICY, supplies_of, unbounded_scalers
 from gpugate.webhook.audit.cost.waste import wasted
-from gpugate.webhook.audit.model import Action, Cost, PoolUse, Unbounded
+from gpugate.webhook.audit.model import Action, Cost, PoolUse, Spend, Unbounded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from gpugate.policies.sdk.platform import Platform, Target
+    from gpugate.webhook.audit.cost.gpu_use import Measured, PodUse
     from gpugate.webhook.audit.cost.prices import Prices
     from gpugate.webhook.audit.inventory import Inventory
-    from gpugate.webhook.audit.model import AllocatedGpus, Audited
+    from gpugate.webhook.audit.model import AllocatedGpus, Audited, Use
     from gpugate.webhook.report.located import ObjectName
 
+_Group = tuple[Literal["team", "namespace", "pool"], str]
 _NOTHING = Fraction(0)
 _REGION = "topology.kubernetes.io/region"
 
 
 @dataclass(frozen=True, slots=True)
 class Costed:
-    """What GPUs cost, what each object's Pods hold, and sentences about what the figures leave out."""
+    """What GPUs cost, what each object's Pods hold and how they use it, and sentences about what the figures leave out."""
 
     cost: Cost
     allocated: Mapping[ObjectName, tuple[AllocatedGpus, ...]]
     remarks: tuple[str, ...]
+    uses: tuple[PodUse, ...] = ()
 
 
 def cost_of(
-    inventory: Inventory, audited: Iterable[Audited], prices: Prices, platform: Platform, target: Target
+    inventory: Inventory,
+    audited: Iterable[Audited],
+    prices: Prices,
+    platform: Platform,
+    target: Target,
+    measured: Measured | None = None,
 ) -> Costed | None:
     """Compute the costs; None if the nodes are unknown.
 
@@ -47,6 +56,7 @@ def cost_of(
         prices: the prices of nodes.
         platform: the taints and resources of accelerators.
         target: the versions assumed.
+        measured: what a Prometheus measured; None without one.
     """
     if not inventory.nodes_known:
         return None
@@ -59,17 +69,56 @@ def cost_of(
         if allocation.node:
             on_nodes[allocation.node.record.name] += allocation.gpus
     idle = (max(_NOTHING, n.offered - on_nodes[name]) * (n.usd_per_gpu or 0) for name, n in nodes.items())
+    unallocated = float(sum(idle, _NOTHING))
+    uses = tuple(pod_uses(inventory, holding, measured)) if measured else ()
     total = Cost(
         prices=str(prices),
         at_risk=_usd(allocation for allocation in holding if allocation.pod.owner in blocked),
         allocated=_usd(holding),
-        idle=float(sum(idle, _NOTHING)),
+        idle=unallocated,
         unbounded=tuple(_unbounded(inventory, audited, nodes, prices, platform, target)),
         wasted=tuple(wasted(inventory, nodes, on_nodes, prices)),
         pools=tuple(_pools(nodes.values(), on_nodes)),
         unpriced_gpus=float(_unpriced(nodes.values(), holding)),
+        spend=float(sum((node.gpus * (node.usd_per_gpu or 0) for node in nodes.values()), _NOTHING)),
+        unallocated=unallocated,
+        used=summed(use.used for use in uses),
+        spending=tuple(_spending(nodes.values(), holding, uses)),
     )
-    return Costed(total, allocated_by_owner(holding), tuple(_remarks(inventory, nodes, on_nodes, holding, prices)))
+    remarks = tuple(_remarks(inventory, nodes, on_nodes, holding, prices))
+    return Costed(total, allocated_by_owner(holding), remarks, uses)
+
+
+def _spending(nodes: Iterable[GpuNode], holding: Iterable[Holding], uses: Iterable[PodUse]) -> Iterator[Spend]:
+    """Yield the cost by team, namespace and NodePool, the highest first."""
+    amounts: defaultdict[_Group, Fraction] = defaultdict(Fraction)
+    costs: defaultdict[_Group, Fraction] = defaultdict(Fraction)
+    used: defaultdict[_Group, list[Mapping[Use, tuple[Fraction, Fraction | None]]]] = defaultdict(list)
+    priced: set[_Group] = set()
+
+    def add(group: _Group, gpus: Fraction, usd: Fraction | None) -> None:
+        amounts[group] += gpus
+        if usd is not None:
+            costs[group] += usd
+            priced.add(group)
+
+    for node in nodes:
+        add(
+            ("pool", node.record.node_pool),
+            node.gpus,
+            None if node.usd_per_gpu is None else node.gpus * node.usd_per_gpu,
+        )
+    for allocation in holding:
+        add(("team", allocation.pod.team), allocation.gpus, allocation.usd)
+        add(("namespace", allocation.pod.namespace), allocation.gpus, allocation.usd)
+    for use in uses:
+        groups: list[_Group] = [("team", use.pod.team), ("namespace", use.pod.namespace)]
+        groups += [("pool", use.node.record.node_pool)] if use.node else []
+        for group in groups:
+            used[group].append(use.used)
+    for by, name in sorted(amounts, key=lambda group: (group[0], -costs[group], -amounts[group], group[1])):
+        usd = float(costs[by, name]) if (by, name) in priced else None
+        yield Spend(by, name, float(amounts[by, name]), usd, summed(used[by, name]))
 
 
 def _usd(holding: Iterable[Holding]) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gpugate.policies.engine.config import GpugateError
-from gpugate.webhook.audit.model import SCHEMA, Action, AuditReport
+from gpugate.webhook.audit.model import SCHEMA, Action, AuditReport, Use
 from gpugate.webhook.report.plain import plain_json
 
 if TYPE_CHECKING:
@@ -24,9 +24,16 @@ def render(report: AuditReport, presentation: Presentation) -> str:
 
 
 def encode(report: AuditReport, presentation: Presentation) -> bytes:
-    """Write an audit on one line; its summary also counts the objects that are left out because they have no findings."""
+    """Write an audit on one line; its summary also counts the objects that are left out.
+
+    These have no findings, and all their GPUs are busy.
+    """
     included = (
-        audited for audited in report.audited if presentation.include_passed or audited.action is not Action.ALLOW
+        audited
+        for audited in report.audited
+        if presentation.include_passed
+        or audited.action is not Action.ALLOW
+        or any(part.use is not Use.BUSY for part in audited.used)
     )
     return msgspec.json.encode(msgspec.structs.replace(report, audited=tuple(included)))
 

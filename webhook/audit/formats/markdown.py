@@ -57,9 +57,22 @@ def _cost(report: AuditReport, presentation: Presentation) -> Iterator[str]:
     cost = report.cost
     if cost is None:
         return
-    month = say.money(cost.at_risk, presentation.hours_per_month)
-    yield from ("", f"**GPU cost at risk: ${say.money(cost.at_risk)} per hour** (${month} per month).")
-    yield f"Allocated: ${say.money(cost.allocated)} per hour, idle: ${say.money(cost.idle)} per hour. {escaped(cost.prices)}"
+    hours = presentation.hours_per_month
+    yield from ("", f"**GPU spend: ${say.money(cost.spend)} per hour** (${say.money(cost.spend, hours)} per month).")
+    parts = ", ".join(f"{name} ${say.money(usd)}" for name, usd in say.spend(cost))
+    yield f"Per hour: {parts}. {escaped(cost.prices)}"
+    yield from (
+        "",
+        f"Objects that would be denied: ${say.money(cost.at_risk)} per hour (${say.money(cost.at_risk, hours)} per month).",
+    )
+    waste = say.waste(report)
+    if waste:
+        yield from ("", "| object | use | GPUs | $/hour | $/month | evidence |", "|---|---|---:|---:|---:|---|")
+    for audited, part in waste[:_MOST_ROWS]:
+        figures = f"{say.number(part.gpus)} | {say.money(part.usd_per_hour)} | {say.money(part.usd_per_hour, hours)}"
+        yield f"| {escaped(str(audited.object))} | {part.use.value} | {figures} | {escaped(say.evidence(audited, part))} |"
+    if len(waste) > _MOST_ROWS:
+        yield from ("", f"and {len(waste) - _MOST_ROWS:,} more")
     if cost.unbounded:
         yield ""
     for unbounded in cost.unbounded:

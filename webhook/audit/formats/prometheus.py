@@ -60,6 +60,17 @@ def _cost(report: AuditReport) -> Iterator[str]:
         ({"state": "idle"}, cost.idle),
     ]
     yield from _family("gpu_usd_per_hour", "Cost of GPUs in USD per hour", states)
+    yield from _family("gpu_spend_usd_per_hour", "Cost of all GPUs in USD per hour", [({}, cost.spend)])
+    if cost.used:
+        used = [({"use": part.use.value}, part.usd_per_hour or 0.0) for part in cost.used]
+        yield from _family("gpu_use_usd_per_hour", "Cost of allocated GPUs in USD per hour, by use", used)
+    for by in ("team", "namespace"):
+        spending: dict[str, float] = {}
+        for index, spend in enumerate(entry for entry in cost.spending if entry.by == by):
+            group = spend.name if index < MOST_NAMESPACES else OTHER
+            spending[group] = spending.get(group, 0.0) + (spend.usd_per_hour or 0.0)
+        samples = [({by: group}, usd) for group, usd in spending.items()]
+        yield from _family(f"{by}_gpu_usd_per_hour", f"Cost of allocated GPUs in USD per hour, by {by}", samples)
     yield from _family("unpriced_gpus", "GPUs without a price", [({}, cost.unpriced_gpus)])
     yield from _family("unbounded", "NodePools and autoscalers without a limit on GPUs", [({}, len(cost.unbounded))])
     yield from _family(

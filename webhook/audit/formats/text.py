@@ -48,7 +48,7 @@ def group_table(report: AuditReport, presentation: Presentation, by: Sharing) ->
 def pool_table(report: AuditReport, presentation: Presentation) -> Iterator[str]:
     """Yield the GPUs by NodePool and instance type."""
     pools = report.cost.pools if report.cost else ()
-    header = ("BY POOL", "INSTANCE TYPE", "NODES", "GPUS", "ALLOCATED", "IDLE", "$/HOUR")
+    header = ("BY POOL", "INSTANCE TYPE", "NODES", "GPUS", "ALLOCATED", "UNALLOCATED", "$/HOUR")
     rows = [
         (
             pool.node_pool or "(none)",
@@ -82,6 +82,7 @@ def render(report: AuditReport, presentation: Presentation) -> str:
     elif presentation.group_by:
         blocks.append(group_table(report, presentation, presentation.group_by))
     blocks += [
+        waste(report, presentation),
         _worst(report, presentation),
         pending(report, presentation),
         changes(presentation),
@@ -129,12 +130,17 @@ def cost(report: AuditReport, presentation: Presentation, most: int = 0) -> Iter
     total, paint = report.cost, presentation.paint
     if total is None:
         return
-    month = f"${say.money(total.at_risk, presentation.hours_per_month)} per month"
+    hours = presentation.hours_per_month
+    parts = ", ".join(f"{name} ${say.money(usd)}" for name, usd in say.spend(total))
+    whole = paint(f"${say.money(total.spend)}/h", BOLD)
+    yield f"{paint('GPU SPEND', BOLD)}  {whole} (${say.money(total.spend, hours)} per month): {parts}"
+    if report.usage:
+        yield plain(
+            f"  use in {_window(report.usage.window_seconds)} known for {say.percent(report.usage.coverage)} of the allocated GPUs, "
+            f"from {report.usage.source}"
+        )
     at_risk = paint(f"${say.money(total.at_risk)}/h", BOLD, *((RED,) if total.at_risk else ()))
-    yield (
-        f"{paint('GPU COST AT RISK', BOLD)}  {at_risk} ({month}); "
-        f"allocated ${say.money(total.allocated)}/h, idle ${say.money(total.idle)}/h"
-    )
+    yield f"  at risk: {at_risk} (${say.money(total.at_risk, hours)} per month) of objects that would be denied"
     for unbounded in total.unbounded[: most or None]:
         worst = f"; at most ${say.money(unbounded.usd_per_hour)}/h" if unbounded.usd_per_hour is not None else ""
         yield plain(f"  unbounded: {unbounded.object}: {unbounded.reason}{worst}")
@@ -146,6 +152,33 @@ def cost(report: AuditReport, presentation: Presentation, most: int = 0) -> Iter
     if total.unpriced_gpus:
         yield f"  {say.number(total.unpriced_gpus)} GPUs have no price, and no total includes them"
     yield plain(f"  prices: {total.prices}")
+
+
+def _window(seconds: int) -> str:
+    return f"{seconds / 3600:g} h"
+
+
+def waste(report: AuditReport, presentation: Presentation, *, evidence: bool = False) -> Iterator[str]:
+    """Yield the objects with GPUs that do not work as their cost requires."""
+    entries = say.waste(report)
+    listed = entries[: presentation.top or None]
+    if not entries:
+        return
+    rows = [
+        (
+            str(audited.object),
+            part.use.value,
+            say.number(part.gpus),
+            say.money(part.usd_per_hour),
+            say.money(part.usd_per_hour, presentation.hours_per_month),
+            *([say.evidence(audited, part)] if evidence else ()),
+        )
+        for audited, part in listed
+    ]
+    header = ["IDLE AND UNDER-USED", "USE", "GPUS", "$/HOUR", "$/MONTH", *(["EVIDENCE"] if evidence else ())]
+    yield from aligned(header, rows, presentation.paint, right={2, 3, 4}, colours={0: (BOLD,)})
+    if len(entries) > len(listed):
+        yield f"and {len(entries) - len(listed):,} more: --top 0; the evidence: -o wide"
 
 
 def _remainder(subject: str, count: int, most: int) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.audit import words as say
-from gpugate.webhook.audit.formats.text import changes, cost, gaps, group_table, head, pending, pool_table
+from gpugate.webhook.audit.formats.text import changes, cost, gaps, group_table, head, pending, pool_table, waste
 from gpugate.webhook.audit.model import Action
 from gpugate.webhook.audit.tally import code
 from gpugate.webhook.report import words
@@ -28,6 +28,7 @@ def render(report: AuditReport, presentation: Presentation) -> str:
         head(report, presentation),
         groups,
         cost(report, presentation),
+        waste(report, presentation, evidence=True),
         _findings(report, presentation),
         pending(report, presentation),
     )

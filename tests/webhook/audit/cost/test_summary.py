@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from fractions import Fraction
 
 import pytest
 from clusters import GPU, TRAINER, VLLM, blocked, costed, inventory, list_prices, node, pod
@@ -75,6 +76,16 @@ def test_what_figures_leave_out_is_said(record: object, said: str) -> None:
     pods = [] if record == node() else [pod(2)]
 
     assert any(said in remark for remark in costed(inventory([record], pods)).remarks)  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(("capacity", "paid"), [("spot", "0.4"), ("reserved", "0.9"), ("on-demand", "1")])
+def test_a_discount_is_for_one_capacity(capacity: str, paid: str) -> None:
+    seen = inventory([node(gpu=8, labels={"karpenter.sh/capacity-type": capacity})], [pod(2)])
+    discounts = {"spot": Fraction("0.6"), "reserved": Fraction("0.1")}
+    found = costed(seen, prices=dataclasses.replace(list_prices(), discounts=discounts))
+
+    assert found.cost.spend == pytest.approx(float(8 * H100) * float(paid))
+    assert not any("on-demand price" in remark for remark in found.remarks)
 
 
 def test_pods_that_could_not_be_read_are_remarked_upon() -> None:

@@ -96,7 +96,10 @@ def test_money_names_its_prices_and_what_has_none(audit: AuditReport, presentati
     lines = [line.strip() for line in block(audit_text.render(audit, presentation), "Audited")[2:]]
 
     assert audit.cost is not None
-    assert lines[0].startswith(f"GPU COST AT RISK  ${audit.cost.at_risk:,.2f}/h (")
+    parts = f"allocated ${audit.cost.allocated:,.2f}, unallocated $27.52"
+    assert lines[0].startswith(f"GPU SPEND  ${audit.cost.spend:,.2f}/h (")
+    assert lines[0].endswith(f" per month): {parts}")
+    assert lines[1].startswith(f"at risk: ${audit.cost.at_risk:,.2f}/h (")
     assert "unbounded: NodePool/gpu-h100: has no limit for nvidia.com/gpu" in lines
     assert "unbounded: ScaledObject/team-llm/chat: has no maxReplicaCount; at most $688.00/h" in lines
     assert "3 GPUs have no price, and no total includes them" in lines
