@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from documentation.blocks import ROOT
+from recorded_metrics import recorded_metrics
 
 from gpugate.webhook.cli.main import main
 
@@ -22,7 +23,8 @@ def test_every_text_of_the_picture_is_on_the_page(tmp_path: Path) -> None:
     page = tmp_path / "audit.html"
     dump = ROOT / "tests" / "fixtures" / "dumps" / "ml-platform"
 
-    assert main(["audit", "--from", str(dump), "-o", f"html={page}"]) == 0
+    with recorded_metrics() as url:
+        assert main(["audit", "--from", str(dump), "--prometheus", url, "-o", f"html={page}"]) == 0
 
     said = " ".join(html.unescape(_NO_TEXT.sub(" ", page.read_text())).split())
     shown = ["".join(each.itertext()) for each in ET.parse(_PICTURE).iter("{http://www.w3.org/2000/svg}text")]  # noqa: S314 -- our own file

@@ -75,6 +75,9 @@ def test_the_text_begins_with_the_spend_and_lists_the_idle_gpus(written: dict[st
 @pytest.mark.parametrize(
     ("name", "text"),
     [
+        ("html", "<section id=idle>"),
+        ("html", 'DCGM_FI_PROF_GR_ENGINE_ACTIVE{UUID=~"GPU-'),
+        ("html", "<td>training"),
         ("markdown", "| StatefulSet/research/notebook | idle | 2 | 13.76 | 10,045 |"),
         ("prometheus", 'gpugate_audit_gpu_use_usd_per_hour{use="idle"} 27.52'),
         ("prometheus", 'gpugate_audit_team_gpu_usd_per_hour{team="training"} 137.6'),

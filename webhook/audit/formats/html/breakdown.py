@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 from gpugate.webhook.audit import words as say
 from gpugate.webhook.audit.formats.html import markup
 from gpugate.webhook.audit.formats.html.markup import CLASSES, NOTHING, VERBS, Html, bar, legend, tag
-from gpugate.webhook.audit.model import Action
+from gpugate.webhook.audit.model import Action, Use
 from gpugate.webhook.audit.tally import Group, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpugate.webhook.audit.formats.presentation import Presentation
-    from gpugate.webhook.audit.model import AuditReport
+    from gpugate.webhook.audit.model import AuditReport, Spend
 
 _COUNTED: Final = (Action.DENY, Action.MUTATE, Action.WARN)
 _SHOWN: Final = (*_COUNTED, Action.RECORD)
@@ -47,6 +47,82 @@ def namespaces(report: AuditReport, presentation: Presentation) -> Html:
     return tag("section", tag("h2", "Namespaces"), _keys(groups), body, remainder, id="namespaces")
 
 
+_WORDS: Final = {"team": "Team", "namespace": "Namespace", "pool": "NodePool"}
+_EMPTY: Final = {"team": "(no team)", "namespace": "(cluster)", "pool": "(no pool)"}
+
+
+def spending(report: AuditReport, presentation: Presentation) -> Html:
+    """Return the cost by team, namespace and NodePool, each with its parts as a bar."""
+    entries = report.cost.spending if report.cost else ()
+    if not entries:
+        return NOTHING
+    tables = []
+    for by, title in _WORDS.items():
+        of_group = [entry for entry in entries if entry.by == by]
+        listed, most = of_group[:MOST_NAMESPACES], max((entry.usd_per_hour or 0.0 for entry in of_group), default=0.0)
+        rows = [
+            markup.row(
+                markup.cell(entry.name or _EMPTY[by]),
+                markup.number(say.number(entry.gpus), entry.gpus),
+                markup.cell(bar(_parts(entry), most)),
+                markup.number(say.money(_wasted(entry)), _wasted(entry) or 0.0),
+                markup.number(say.money(entry.usd_per_hour), entry.usd_per_hour or 0.0),
+                markup.number(say.money(entry.usd_per_hour, presentation.hours_per_month), entry.usd_per_hour or 0.0),
+            )
+            for entry in listed
+        ]
+        header = (title, "GPUs", "Spend", "Idle or parked $ / hour", "$ / hour", "$ / month")
+        tables.append(markup.table(f"Spend by {title.lower()}", header, rows, numbers=(1, 3, 4, 5)))
+        if len(of_group) > len(listed):
+            tables.append(tag("p", f"And {len(of_group) - len(listed):,} more in the JSON document.", class_="intro"))
+    return tag("section", tag("h2", "Spend by team, namespace and NodePool"), *tables, id="spending")
+
+
+def _parts(entry: Spend) -> list[markup.Part]:
+    parts = [(part.use.value, part.usd_per_hour or 0.0) for part in entry.used]
+    remainder = (entry.usd_per_hour or 0.0) - sum(usd for _, usd in parts)
+    name = "unallocated" if entry.by == "pool" and entry.used else "allocated"
+    return [*parts, (name, max(remainder, 0.0))]
+
+
+def _wasted(entry: Spend) -> float | None:
+    if not entry.used:
+        return None
+    return sum(part.usd_per_hour or 0.0 for part in entry.used if part.use in {Use.IDLE, Use.PARKED})
+
+
+def idle(report: AuditReport, presentation: Presentation) -> Html:
+    """Return the objects with GPUs that do not work as their cost requires, with the evidence."""
+    entries = say.waste(report)
+    if not entries:
+        return NOTHING
+    listed, others = entries[:MOST_NAMESPACES], entries[MOST_NAMESPACES:]
+    rows = [
+        markup.row(
+            markup.cell(str(audited.object)),
+            markup.cell(tag("span", part.use.value, class_=f"mode {part.use.value}")),
+            markup.number(say.number(part.gpus), part.gpus),
+            markup.number(say.money(part.usd_per_hour), part.usd_per_hour or 0.0),
+            markup.number(say.money(part.usd_per_hour, presentation.hours_per_month), part.usd_per_hour or 0.0),
+            markup.cell(
+                say.evidence(audited, part), tag("small", tag("code", audited.gpu_use.query if audited.gpu_use else ""))
+            ),
+        )
+        for audited, part in listed
+    ]
+    header = ("Object", "Use", "GPUs", "$ / hour", "$ / month", "Evidence, and a query for Grafana")
+    body = markup.table("Idle and under-used GPUs, highest cost first", header, rows, numbers=(2, 3, 4))
+    usd = sum(part.usd_per_hour or 0.0 for _, part in others)
+    more = f"And {len(others):,} more: ${say.money(usd)} per hour."
+    return tag(
+        "section",
+        tag("h2", "Idle and under-used GPUs"),
+        body,
+        tag("p", more, class_="intro") if others else NOTHING,
+        id="idle",
+    )
+
+
 def policies(report: AuditReport, anchors: Mapping[str, str], titles: Mapping[str, str]) -> Html:
     """Return the table of policies with findings."""
     groups = sorted(
@@ -71,7 +147,7 @@ def policies(report: AuditReport, anchors: Mapping[str, str], titles: Mapping[st
 
 
 def pools(report: AuditReport) -> Html:
-    """Return the allocated and idle GPUs by NodePool and instance type."""
+    """Return the allocated and unallocated GPUs by NodePool and instance type."""
     uses = report.cost.pools if report.cost else ()
     if not uses:
         return NOTHING
@@ -85,16 +161,19 @@ def pools(report: AuditReport) -> Html:
                 markup.number(say.number(count), float(count))
                 for count in (pool.gpus, pool.allocated, pool.gpus - pool.allocated)
             ),
-            markup.cell(bar([("allocated", pool.allocated), ("idle", pool.gpus - pool.allocated)], most)),
+            markup.cell(bar([("allocated", pool.allocated), ("unallocated", pool.gpus - pool.allocated)], most)),
             markup.number(say.money(pool.usd_per_hour), pool.usd_per_hour or 0.0),
         )
         for pool in uses
     ]
     allocated, whole = sum(pool.allocated for pool in uses), sum(pool.gpus for pool in uses)
-    header = ("NodePool", "Instance type", "Nodes", "GPUs", "Allocated", "Idle", "Allocated and idle", "$ / hour")
+    header = ("NodePool", "Instance type", "Nodes", "GPUs", "Allocated", "Unallocated", "Share", "$ / hour")
     body = markup.table("GPUs by NodePool and instance type", header, rows, numbers=(2, 3, 4, 5, 7))
     keys = legend(
-        (("allocated", "GPUs allocated", say.number(allocated)), ("idle", "GPUs idle", say.number(whole - allocated)))
+        (
+            ("allocated", "GPUs allocated", say.number(allocated)),
+            ("unallocated", "GPUs unallocated", say.number(whole - allocated)),
+        )
     )
     return tag("section", tag("h2", "GPUs by pool"), keys, body, id="pools")
 

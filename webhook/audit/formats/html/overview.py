@@ -28,13 +28,12 @@ def header(report: AuditReport) -> Html:
     """Return the title and the details of the run."""
     cluster = report.cluster
     price = report.cost.prices if report.cost else ""
+    first = f"Audited {report.time:%Y-%m-%d %H:%M %Z}, coverage {say.percent(report.coverage)}"
     details = [
-        ("Audited", f"{report.time:%Y-%m-%d %H:%M %Z}"),
         ("Kubernetes", cluster.version),
         ("User", cluster.user),
         ("Policy file", report.generation),
         ("Target versions", report.target),
-        ("Coverage", say.percent(report.coverage)),
         ("Prices", price),
         ("Objects", ", ".join(f"{count:,} {kind}" for kind, count in report.counts.items())),
         ("Names", "replaced by pseudonyms" if report.anonymized else ""),
@@ -44,7 +43,9 @@ def header(report: AuditReport) -> Html:
         "header",
         tag("p", "gpugate audit", class_="brand"),
         tag("h1", cluster.name),
-        tag("dl", *entries, class_="facts"),
+        tag("p", first, class_="intro"),
+        # Closed, so that a phone shows the figures on its first screen.
+        tag("details", tag("summary", "Details of this audit"), tag("dl", *entries, class_="facts"), class_="run"),
     )
 
 
@@ -77,42 +78,59 @@ def tiles(report: AuditReport) -> Html:
     )
 
 
+_WASTE: Final = ("idle", "parked", say.UNALLOCATED)
+
+
 def money(report: AuditReport, presentation: Presentation) -> Html:
-    """Return the cost of GPUs: at risk, allocated and idle, and unbounded or wasted objects."""
+    """Return the cost of GPUs: the spend and its parts, and what is at risk."""
     cost = report.cost
     if cost is None:
         return NOTHING
-    compliant = max(cost.allocated - cost.at_risk, 0.0)
-    whole = cost.at_risk + compliant + cost.idle
     hours = presentation.hours_per_month
-    figures = (
-        ("risk", "at risk", cost.at_risk),
-        ("allocated", "other allocated", compliant),
-        ("idle", "idle", cost.idle),
-    )
+    figures = [(name.replace(" ", "-"), name, usd) for name, usd in say.spend(cost)]
     summary = ", ".join(f"{name} ${say.money(usd)}" for _, name, usd in figures)
+    idle = sum(usd for name, usd in say.spend(cost) if name in _WASTE)
+    wasted = f"${say.money(idle, hours)} per month idle, parked or unallocated; " if cost.used else ""
+    usage = report.usage
+    known = (
+        f"Use in {usage.window_seconds / 3600:g} h known for {say.percent(usage.coverage)} of the allocated GPUs, from {usage.source}. "
+        if usage
+        else "Without --prometheus, the use of allocated GPUs is unknown. "
+    )
     return tag(
         "section",
-        tag("h2", "GPU cost"),
+        tag("h2", "GPU spend"),
         tag(
             "div",
-            tag("strong", f"${say.money(cost.at_risk)}", tag("small", " per hour at risk")),
-            tag("span", f"${say.money(cost.at_risk, hours)} per month of {hours:g} hours"),
+            tag("strong", f"${say.money(cost.spend)}", tag("small", " per hour")),
+            tag("span", f"${say.money(cost.spend, hours)} per month of {hours:g} hours"),
+            tag("span", f"{wasted}${say.money(cost.at_risk)} per hour at risk"),
             class_="headline",
         ),
-        bar([(name, usd) for name, _, usd in figures], whole, label=f"GPU cost per hour: {summary}", kind="bar thick"),
+        bar(
+            [(name, usd) for name, _, usd in figures],
+            cost.spend,
+            label=f"GPU cost per hour: {summary}",
+            kind="bar thick",
+        ),
         legend((name, text, f"${say.money(usd)}/h") for name, text, usd in figures),
-        tag("ul", *_warnings(cost), class_="cards"),
         tag(
             "p",
-            cost.prices,
-            ". See ",
+            f"{known}Prices: {cost.prices}. See ",
             tag("a", "the definitions", href="#method"),
             ".",
             class_="intro",
         ),
         id="money",
     )
+
+
+def warnings(report: AuditReport) -> Html:
+    """Return the unbounded, wasted and unpriced GPUs."""
+    entries = [*_warnings(report.cost)] if report.cost else []
+    if not entries:
+        return NOTHING
+    return tag("section", tag("h2", "Unbounded and wasted GPUs"), tag("ul", *entries, class_="cards"), id="unbounded")
 
 
 def _warnings(cost: Cost) -> Iterator[Html]:

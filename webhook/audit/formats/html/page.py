@@ -108,9 +108,12 @@ def _inline(text: str) -> Html:
 
 
 _SECTIONS: Final = {
-    "overview": "Overview",
-    "money": "GPU cost",
+    "money": "GPU spend",
+    "overview": "Objects",
+    "spending": "Spend by team",
+    "idle": "Idle GPUs",
     "pending": "Pending Pods",
+    "unbounded": "Unbounded and wasted",
     "today": "Would be denied",
     "others": "Other findings",
     "namespaces": "Namespaces",
@@ -134,9 +137,12 @@ def render(report: AuditReport, presentation: Presentation) -> str:
     titles = {name: policy.title for name, policy in known.items()}
     main = join(
         (
-            overview.tiles(report),
             overview.money(report, presentation),
+            overview.tiles(report),
+            breakdown.spending(report, presentation),
+            breakdown.idle(report, presentation),
             breakdown.pending(report),
+            overview.warnings(report),
             closing.changes(presentation.comparison),
             findings(report, shared, anchors),
             breakdown.namespaces(report, presentation),
