@@ -219,6 +219,18 @@ HARMFUL = {
         ("--set", "audit.extraArgs={--as-mode=warn}"),
         "audit.extraArgs contains --as-mode, which the chart sets: remove it, and use audit.asMode",
     ),
+    "a Prometheus of the audit as a flag": (
+        ("--set", "audit.extraArgs={--prometheus=http://a}"),
+        "audit.extraArgs contains --prometheus, which the chart sets: remove it, and use audit.prometheus.url",
+    ),
+    "a user without a password": (
+        ("--set", "audit.prometheus.user=a,audit.prometheus.secret.name=b"),
+        "audit.prometheus.user and audit.prometheus.secret.passwordKey need each other: set both",
+    ),
+    "a key without a Secret": (
+        ("--set", "audit.prometheus.secret.tokenKey=token"),
+        "audit.prometheus.secret has keys but no name: set audit.prometheus.secret.name",
+    ),
     "a variable for a flag of the chart": (
         ("--set", "extraEnv[0].name=GPUGATE_TLS_CERT,extraEnv[0].value=/a"),
         "extraEnv contains GPUGATE_TLS_CERT, which stands for a flag that the chart sets",
