@@ -47,12 +47,13 @@ class ToolsError(Exception):
 
 @dataclass(frozen=True)
 class Tool:
-    """A program: its name, the package it is built from, the folder of the module that pins it, and flags of the linker."""
+    """A program: its name, the package it is built from, the folder of the module that pins it, linker flags, and build tags."""
 
     name: str
     package: str
     module: str = CONTROL_PLANE
     stamp: str = _STAMP
+    tags: str = ""
 
 
 # Each needs other Kubernetes libraries than the control plane does.
@@ -60,6 +61,9 @@ HELMS = (
     Tool("helm", "helm.sh/helm/v4/cmd/helm", "helm", _HELM_STAMP),
     Tool("helm3", "helm.sh/helm/v3/cmd/helm", "helm3", _HELM_3_STAMP),
 )
+_PROMETHEUS = "github.com/prometheus/prometheus"
+# The clients of all clouds would be most of the program.
+_WITHOUT_DISCOVERY = "remove_all_sd"
 TOOLS = (
     Tool("etcd", "go.etcd.io/etcd/server/v3"),
     Tool("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
@@ -68,6 +72,10 @@ TOOLS = (
     Tool("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
     Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
     *HELMS,
+)
+METRICS = (
+    Tool("prometheus", f"{_PROMETHEUS}/cmd/prometheus", "prometheus", "-s -w", _WITHOUT_DISCOVERY),
+    Tool("promtool", f"{_PROMETHEUS}/cmd/promtool", "prometheus", "-s -w", _WITHOUT_DISCOVERY),
 )
 ORACLE = Tool("oracle", ".", "oracle")
 # Evaluates match conditions; of the same module as the API server, so that it is the same code.
@@ -108,7 +116,12 @@ def folder(tool: Tool) -> Path:
         return Path(given)
     pinned = HERE / tool.module
     made_of = hashlib.sha256()
-    for part in ((pinned / "go.mod").read_bytes(), (pinned / "go.sum").read_bytes(), tool.stamp.encode()):
+    for part in (
+        (pinned / "go.mod").read_bytes(),
+        (pinned / "go.sum").read_bytes(),
+        tool.stamp.encode(),
+        tool.tags.encode(),
+    ):
         made_of.update(part)
     sources = pinned / tool.package if tool.package.startswith("./") else pinned
     for source in sorted(sources.glob("*.go")):
@@ -126,10 +139,17 @@ def path(name: str) -> Path:
     Raises:
         ToolsError: it is not; says how to get it.
     """
-    tool = next(tool for tool in (*TOOLS, ORACLE, CONDITIONS, EXPRESSIONS, *HARMS, *PEERS) if tool.name == name)
+    tool = next(
+        tool for tool in (*TOOLS, *METRICS, ORACLE, CONDITIONS, EXPRESSIONS, *HARMS, *PEERS) if tool.name == name
+    )
     found = folder(tool) / name
     if not found.is_file():
-        targets = {"oracle": (ORACLE, CONDITIONS, EXPRESSIONS), "harms": HARMS, "bench-peers": PEERS}
+        targets = {
+            "oracle": (ORACLE, CONDITIONS, EXPRESSIONS),
+            "harms": HARMS,
+            "bench-peers": PEERS,
+            "e2e K=prometheus": METRICS,
+        }
         target = next((target for target, built in targets.items() if tool in built), "e2e-tools")
         raise ToolsError(f"{found} is missing: run `make {target}`, or name a folder that has it in GPUGATE_E2E_BIN")
     return found
@@ -196,7 +216,8 @@ def _build(tool: Tool) -> None:
     target.mkdir(parents=True, exist_ok=True)
     # Renamed when it is whole, so that a build that was interrupted is done again.
     part = target / f".{tool.name}.{os.getpid()}"
-    command = [program, "build", "-trimpath", "-buildvcs=false", "-ldflags", tool.stamp, "-o", str(part), tool.package]
+    command = [program, "build", "-trimpath", "-buildvcs=false", "-ldflags", tool.stamp]
+    command += [*(("-tags", tool.tags) if tool.tags else ()), "-o", str(part), tool.package]
     environment = os.environ | {"CGO_ENABLED": "0"}
     ran = subprocess.run(command, cwd=HERE / tool.module, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 -- go, with arguments of ours
     if ran.returncode:
@@ -217,6 +238,8 @@ if __name__ == "__main__":
             build((ORACLE, CONDITIONS, EXPRESSIONS), ())
         elif sys.argv[1:] == ["harms"]:
             build(HARMS, (KARPENTER_CORE,))
+        elif sys.argv[1:] == ["prometheus"]:
+            build(METRICS, ())
         elif sys.argv[1:] == ["peers"]:
             build(PEERS, (GATEKEEPER,))
         else:
