@@ -21,6 +21,7 @@ SECTIONS: Final = {
         "docs/how-to/add-a-library-policy",
         "docs/how-to/measure",
         "docs/how-to/pending-pod",
+        "docs/how-to/simulate",
         "docs/how-to/own-instance-types",
         "docs/audit",
         "docs/how-to/idle-gpus",

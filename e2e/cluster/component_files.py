@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+# The namespace whose requests and responses the API server logs whole.
+SIMULATED: Final = "simulated"
 # The Pod of a Job with this annotation runs until it is deleted; kwok completes all others at once.
 HANGS: Final = "e2e.gpugate.dev/hangs"
 # How nodes become Ready and stay it, and how Pods run, complete and go.
@@ -20,13 +22,18 @@ _STAGES = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
 
 
 def written_audit_policy(folder: Path) -> Path:
-    """Write down what the administrator changes, with what webhooks note of it."""
+    """Write down what the administrator changes, with what webhooks note of it, and everything in one namespace."""
+    everything = {
+        "level": "RequestResponse",
+        "namespaces": [SIMULATED],
+        "verbs": ["create", "update", "patch", "delete"],
+    }
     changes = {"level": "Metadata", "users": ["admin"], "verbs": ["create", "update", "patch", "delete"]}
     policy = {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
-        "rules": [changes, {"level": "None"}],
+        "rules": [everything, changes, {"level": "None"}],
     }
     file = folder / "audit-policy.yaml"
     file.write_text(json.dumps(policy), encoding="utf-8")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.config import Exemption
     from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.sdk.facts import Facts
     from gpugate.policies.sdk.pod_templates import TemplatePath
     from gpugate.webhook.audit.inventory import Inventory
     from gpugate.webhook.audit.owners import Entry
@@ -302,11 +303,13 @@ class Scan:
         report: the report without costs.
         inventory: what costs are computed from.
         covered: the policies that would deny objects once their findings are exempt.
+        facts: the cluster data that the objects were evaluated with.
     """
 
     report: AuditReport
     inventory: Inventory
     covered: Covered
+    facts: Facts
 
 
 def scan(source: Source, ruleset: Ruleset, options: Options) -> Scan:
@@ -334,6 +337,7 @@ def scan(source: Source, ruleset: Ruleset, options: Options) -> Scan:
             pods_known="pods" not in reading.unread,
         ),
         covered_policies(tools.records.selected()),
+        tools.facts,
     )
 
 

@@ -29,6 +29,7 @@ from gpugate.webhook.own_policies.catalog import OwnPaths
 from gpugate.webhook.project.find import FILE
 from gpugate.webhook.project.settings import skeleton
 from gpugate.webhook.report import yaml_text
+from gpugate.webhook.simulate import formats as simulation
 
 if TYPE_CHECKING:
     import argparse
@@ -135,6 +136,7 @@ _SCHEMAS: Final = {
     "audit": audit_json.schema,
     "catalogue": catalogue_schema,
     "why": why_json.schema,
+    "simulation": simulation.schema,
 }
 
 

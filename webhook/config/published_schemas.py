@@ -16,6 +16,7 @@ from gpugate.webhook.audit.formats import json as audit_json
 from gpugate.webhook.manifests.case_format import Asked, CaseFileFormat, Definition, Expect, FromFile, Merged, Setting
 from gpugate.webhook.project.read import ProjectConfig
 from gpugate.webhook.project.settings import SETTINGS
+from gpugate.webhook.simulate import formats as simulation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -201,6 +202,7 @@ def published_schemas() -> Mapping[str, str]:
         "project-v1.schema.json": project_schema(),
         "test-v1.schema.json": case_schema(),
         "audit-v1.schema.json": audit_json.schema(),
+        "simulation-v1.schema.json": simulation.schema(),
         "catalogue-v1.schema.json": catalogue_schema(),
         "why-v1.schema.json": why_json.schema(),
     }

@@ -79,6 +79,7 @@ COMMANDS = {
         {0},
     ),
     "why of a dump": (("why", POD, "--from", DUMP), {0, 1}),
+    "simulation of a dump": (("simulate", "--candidate", "tests/ci-example/policy.yaml", "--from", DUMP), {0}),
     "catalogue of a dump": (("catalogue", "--from", DUMP), {0}),
     "rights of an audit": (("audit", "--print-rbac"), {0}),
     "review of an object": (("review", POD), {0, 1}),

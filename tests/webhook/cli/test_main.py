@@ -27,6 +27,7 @@ COMMANDS = [
     "test",
     "audit",
     "why",
+    "simulate",
     "catalogue",
     "bench",
     "review",

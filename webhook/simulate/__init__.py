@@ -1,0 +1,1 @@
+"""What a candidate policy file would change, from recorded requests and stored objects."""
