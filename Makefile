@@ -71,9 +71,9 @@ imports: $(READY)
 drift: $(READY)
 	$(BIN)/python -m gpugate.tools --check
 
-# A file stays in one process, so that its servers are started once.
+# Two processes share the tests.
 unit: $(READY)
-	$(BIN)/pytest -q -n 2 --dist loadfile
+	@$(BIN)/python tests/unit/unit.py -q
 
 slow: $(READY) ## Servers under load and faults; COUNTS=full for as often as it takes to believe it, and all harms
 	@# Growth is measured in CPU seconds, so its tests can share the machine; the others measure time.

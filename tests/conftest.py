@@ -13,6 +13,9 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# The collector starts after so many more objects are created than freed. With Python's 700, it takes 7 % of the tests' time.
+OBJECTS_UNTIL_COLLECTION = 50_000
+
 
 def pytest_configure() -> None:
     # A machine with much to do takes its time over any example.
@@ -32,3 +35,4 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.enable()
         gc.freeze()
+        gc.set_threshold(OBJECTS_UNTIL_COLLECTION)
