@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from cluster.accounts import account_kubeconfig
 from cluster.custom_resources import install, read_definitions
+from cluster.namespaces import namespace_object
 from cluster.ports import HOST, free_ports
 from cluster.probe import answers
 from cluster.process import Process
@@ -20,11 +22,32 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.api import Api
+    from cluster.control_plane import ControlPlane
 
 NODE_CLASS: Final = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
 _NAMESPACE = "karpenter"
 # How long Pods are gathered before nodes are made for them; a second and ten by default.
 _BATCH = {"BATCH_IDLE_DURATION": "200ms", "BATCH_MAX_DURATION": "1s"}
+
+
+def karpenter_kubeconfig(api: Api, control_plane: ControlPlane, folder: Path) -> Path:
+    """Create the ServiceAccount that Karpenter's chart installs, with all rights; returns its kubeconfig.
+
+    Policies tell Karpenter from people by this user.
+    """
+    metadata = {"name": "karpenter", "namespace": _NAMESPACE}
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "karpenter"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", **metadata}],
+    }
+    for obj in (namespace_object(_NAMESPACE), account, binding):
+        answer = api.apply(obj, force=True)
+        assert answer.ok, answer.message
+    return account_kubeconfig(api, control_plane, account, folder / "karpenter.kubeconfig")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import time
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cluster.kubeconfig import write_kubeconfig
+from cluster.accounts import account_kubeconfig
 
 from gpugate.webhook.cluster import named_object
 from gpugate.webhook.cluster.connection import connect
@@ -36,9 +36,7 @@ def keeper_connection(api: Api, control_plane: ControlPlane, folder: Path, names
     for each in (account, *roles):
         answer = api.apply(each)
         assert answer.ok, answer.message
-    request = {**account, "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    token = str(api.create_subresource(account, "token", request).body["status"]["token"])
-    kubeconfig = write_kubeconfig(folder / "kubeconfig", control_plane.url, control_plane.ca_file, token)
+    kubeconfig = account_kubeconfig(api, control_plane, account, folder / "kubeconfig")
     with closing(connect(ClusterOptions(kubeconfig))) as connection:
         _wait_for_rights(connection, namespace)
         yield connection

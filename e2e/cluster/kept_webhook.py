@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from cluster.accounts import account_kubeconfig
 from cluster.health import Health
-from cluster.kubeconfig import write_kubeconfig
 from cluster.namespaces import namespace_object
 from cluster.process import Process
 from eventually import eventually
@@ -103,9 +103,7 @@ def kept_webhook(
             answer = api.apply(each, force=True)
             assert answer.ok, answer.message
             stack.callback(api.delete, each)
-        request = {**account, "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-        token = str(api.create_subresource(account, "token", request).body["status"]["token"])
-        kubeconfig = write_kubeconfig(folder / "kubeconfig", control_plane.url, control_plane.ca_file, token)
+        kubeconfig = account_kubeconfig(api, control_plane, account, folder / "kubeconfig")
         for number in range(replicas):
             _start(made, balancer, folder / f"replica-{number}", kubeconfig, stack)
         try:

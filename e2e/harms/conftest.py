@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from cluster.karpenter import running_karpenter
+from cluster.karpenter import karpenter_kubeconfig, running_karpenter
 from cluster.keda import running_keda
 from cluster.memory import peak_megabytes
 from cluster.process import ProcessError
@@ -90,7 +90,8 @@ def controllers(
     """Start Karpenter, and KEDA where a harm of scaling was chosen."""
     folder = tmp_path_factory.mktemp("controllers")
     with _or_stop(), ExitStack() as stack:
-        processes = [stack.enter_context(running_karpenter(api, control_plane.admin_kubeconfig, folder))]
+        karpenter = running_karpenter(api, karpenter_kubeconfig(api, control_plane, folder), folder)
+        processes = [stack.enter_context(karpenter)]
         if any(_policy(item).startswith("scaling/") for item in chosen):
             processes += stack.enter_context(running_keda(api, control_plane.admin_kubeconfig, folder))
         yield processes
