@@ -10,9 +10,11 @@ Create a NodePool, and Pods that request GPUs. Karpenter then creates the NodeCl
 a static NodePool (`spec.replicas`).
 
 The policy evaluates only NodeClaims for nodes with accelerators. At admission, the user who creates a NodeClaim decides
-whether it is Karpenter's. Name the users of your other controllers that create NodeClaims, such as KAITO's, under
-`platform.karpenter_users` in the policy file. In files and in an audit the user is unknown. There, a NodeClaim is
-Karpenter's if its owner, label and name are as Karpenter writes them, and NodeClaims with KAITO's labels are not evaluated.
+whether it is Karpenter's. An unknown ServiceAccount whose NodeClaims have Karpenter's owner, label and name, or
+KAITO's labels, may be such a controller under another name: its NodeClaims are allowed with a warning, because to deny them
+would leave the cluster without new nodes. Name it under `platform.karpenter_users` in the policy file, with the users of
+your other controllers that create NodeClaims. In files and in an audit the user is unknown. There, a NodeClaim with
+Karpenter's owner, label and name is Karpenter's, and NodeClaims with KAITO's labels are not evaluated.
 
 ## Sources
 Karpenter v1.14.1 `pkg/controllers/provisioning/scheduling/scheduler.go` (limits apply when Karpenter itself creates
@@ -25,8 +27,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.sdk.findings import Skip, Violation
-from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_for_accelerators, made_by_karpenter
+from gpugate.policies.sdk.findings import Skip, Stance, Violation
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_for_accelerators, is_unlisted_account, made_by_karpenter
 from gpugate.policies.sdk.objects import NODE_CLAIM
 from gpugate.policies.sdk.policy import AnyContext, validates
 
@@ -37,22 +39,38 @@ if TYPE_CHECKING:
 
 # Labels that KAITO sets on the NodeClaims that it creates for a workspace or a RAG engine.
 _OF_KAITO: Final = ("kaito.sh/workspace", "kaito.sh/ragengine")
+_UNLISTED: Final = (
+    "The NodeClaim looks like that of a controller, so it is allowed; but any ServiceAccount that may create NodeClaims can "
+    "make it look so."
+)
 
 
 @validates(NODE_CLAIM, tables=(INSTANCE_TYPES,))
 def check(claim: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report a NodeClaim of another sender than Karpenter."""
-    if made_by_karpenter(claim, ctx) or not _is_for_accelerators(claim, ctx):
+    if not _is_for_accelerators(claim, ctx):
         return
-    labels = claim["metadata", "labels"].labels
-    if not ctx.request.user and any(label in labels for label in _OF_KAITO):
+    path = claim["metadata", "name"].path
+    of_kaito = any(label in claim["metadata", "labels"].labels for label in _OF_KAITO)
+    of_karpenter = made_by_karpenter(claim, ctx)
+    if (of_karpenter or of_kaito) and is_unlisted_account(ctx):
+        yield Violation(
+            path,
+            f"it is unknown whether the ServiceAccount {ctx.request.user!r} is that of a controller for nodes",
+            hint="add it to platform.karpenter_users in the policy file if Karpenter or KAITO runs with it",
+            at_most=Stance.WARN,
+            why=_UNLISTED,
+        )
+    elif of_karpenter:
+        return
+    elif of_kaito and not ctx.request.user:
         yield Skip("it is unknown who created the NodeClaim, which has a label of KAITO")
-        return
-    yield Violation(
-        claim["metadata", "name"].path,
-        "Karpenter did not create this NodeClaim: the limits of NodePools do not apply to it",
-        hint="create a NodePool instead, with spec.replicas if its nodes are always there",
-    )
+    else:
+        yield Violation(
+            path,
+            "Karpenter did not create this NodeClaim: the limits of NodePools do not apply to it",
+            hint="create a NodePool instead, with spec.replicas if its nodes are always there",
+        )
 
 
 def _is_for_accelerators(claim: Field, ctx: AnyContext) -> bool:

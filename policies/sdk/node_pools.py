@@ -406,12 +406,30 @@ def made_by_karpenter(claim: Field, ctx: AnyContext) -> bool:
     Anyone can write an owner, so when an object is created the sender decides. Objects are cluster-scoped: no ServiceAccount
     gets the right to create them by a Role in its own namespace. Where no sender is known, in a file or in an audit, and
     when an object is updated, whose creation has been decided on, owner, label and name have to be as Karpenter writes
-    them (`sigs.k8s.io/karpenter` v1.14.1 `pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go`).
+    them (`sigs.k8s.io/karpenter` v1.14.1 `pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go`). The same holds
+    for ServiceAccounts that `platform.karpenter_users` does not name: to deny the NodeClaims of a Karpenter that runs with
+    one of these would leave the cluster without new nodes.
     """
     request = ctx.request
     if request.user and request.operation is Operation.CREATE:
-        return any(formats.matches(pattern, request.user) for pattern in ctx.platform.karpenter_users)
-    metadata = (Field(request.old_object) if request.old_object else claim)["metadata"]
+        return _is_karpenter(ctx) or (is_unlisted_account(ctx) and _is_as_karpenter_writes(claim))
+    return _is_as_karpenter_writes(Field(request.old_object) if request.old_object else claim)
+
+
+def is_unlisted_account(ctx: AnyContext) -> bool:
+    """Tell whether a ServiceAccount that `platform.karpenter_users` does not name creates the object."""
+    request = ctx.request
+    creates = request.operation is Operation.CREATE and request.user.startswith("system:serviceaccount:")
+    return creates and not _is_karpenter(ctx)
+
+
+def _is_karpenter(ctx: AnyContext) -> bool:
+    return any(formats.matches(pattern, ctx.request.user) for pattern in ctx.platform.karpenter_users)
+
+
+def _is_as_karpenter_writes(claim: Field) -> bool:
+    """Tell whether owner, label and name are those that Karpenter writes."""
+    metadata = claim["metadata"]
     labels = metadata["labels"].labels
     name = metadata["name"].text or metadata["generateName"].text
     return any(

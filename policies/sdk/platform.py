@@ -82,8 +82,8 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         accelerators: further resources and device classes that count as accelerators.
         workload_classes: how the class of a workload is determined; null for the labels and names that gpugate ships with.
         karpenter_users: the users of Karpenter's controllers, as names or patterns. NodeClaims and Machines of other users
-            are evaluated, whatever owner they name. EKS reserves names that begin with `eks:` for its own controllers, such
-            as those of Auto Mode.
+            are evaluated, whatever owner they name; those of ServiceAccounts only if they do not look like Karpenter's. EKS
+            reserves names that begin with `eks:` for its own controllers, such as those of Auto Mode.
         extended_resource_toleration: whether the API server runs the ExtendedResourceToleration plugin, as EKS and GKE do.
             The plugin adds the toleration for a taint with the name of the resource, so gpugate does not require it.
         ec2: whether the nodes are EC2 instances. If null, they are if a NodePool refers to a node class of EC2 or EKS Auto
