@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from gpugate.policies.engine.bounds import Excess
-    from gpugate.policies.engine.ruleset import Bound, Rule, Ruleset, Standing
+    from gpugate.policies.engine.ruleset import Bound, Due, Rule, Ruleset, Standing
     from gpugate.policies.engine.update_ratchet import Identity
     from gpugate.policies.sdk.concerns import Concern
     from gpugate.policies.sdk.facts import Facts
@@ -133,7 +133,7 @@ class Evaluation:
         # Every policy that was called, with its stance; most have nothing to say, and no draft.
         self._called: dict[str, Stance] = {}
         self._drafts: dict[str, _Draft] = {}
-        self._bound: dict[tuple[bool, bool], tuple[Bound, ...]] = {}
+        self._dues: dict[tuple[bool, bool], Due] = {}
         self._before: dict[int, frozenset[Identity]] = {}
         self._classes_named: bool | None = None
         # Policies that would perhaps have changed the object: what they check is not the object that would be stored.
@@ -142,25 +142,52 @@ class Evaluation:
 
     def bound(self, subject: Subject, *, mutating: bool) -> tuple[Bound, ...]:
         """Return the rules that evaluate a subject: of its kind, subresource and operation, and not off for it."""
+        return self._due(subject, mutating=mutating).bound
+
+    def concerned(self, subject: Subject, memo: dict[object, object]) -> tuple[Bound, ...]:
+        """Return the validating rules that may find something in a subject; the others are evaluated by that.
+
+        `memo` keeps what the concerns of the rules answered.
+        """
+        due = self._due(subject, mutating=False)
+        if self._exemptions or not due.stances:
+            for rule, _ in due.bound:
+                self._called.setdefault(rule.policy.id, self.standing(rule).stance)
+        else:
+            self._called.update(due.stances)
+        # Other fields stand for placeholders, whose value a concern does not know, or for objects put together of parts.
+        if type(subject.field) is not Field:
+            return due.bound
+        named = due.reads_classes and self._are_classes_named()
+        return due.concerned(subject.field.value, self._sender(subject), memo, classes_named=named)
+
+    def _sender(self, subject: Subject) -> str:
+        # A template has the sender of its workload, and concerns mean that of a Pod.
+        return "" if subject.wrapper else self.request.user
+
+    def _due(self, subject: Subject, *, mutating: bool) -> Due:
         # A request has one object, and all templates in it are Pods.
         whole = subject.wrapper is None
-        handlers = self._bound.get((whole, mutating))
-        if handlers is None:
-            handlers = self._bound[whole, mutating] = self._due(subject.kind, whole=whole, mutating=mutating)
-        return handlers
+        due = self._dues.get((whole, mutating))
+        if due is None:
+            due = self._dues[whole, mutating] = self._find_due(subject.kind, whole=whole, mutating=mutating)
+        return due
 
-    def _due(self, kind: GroupVersionKind, *, whole: bool, mutating: bool) -> tuple[Bound, ...]:
+    def _find_due(self, kind: GroupVersionKind, *, whole: bool, mutating: bool) -> Due:
+        ruleset = self._ruleset
         if self._left_alone:
-            return ()
+            return ruleset.due_of(())
         subresource, operation = self.request.subresource, self.request.operation
-        due = self._ruleset.due(kind, subresource, operation, mutating=mutating)
+        due = ruleset.due(kind, subresource, operation, mutating=mutating)
         requested = self.request.requested_kind
         if whole and requested is not None and requested.kind == kind.kind and requested != kind:
             # The API server may have converted the object; a rule may be about the version the user sent.
-            sent = self._ruleset.due(requested, subresource, operation, mutating=mutating)
-            due = (*due, *(bound for bound in sent if bound not in due))
+            sent = ruleset.due(requested, subresource, operation, mutating=mutating)
+            due = ruleset.due_of((*due.bound, *(bound for bound in sent.bound if bound not in due.bound)))
         # Without modes of namespaces, no rule is off.
-        return due if self._ruleset.standings else tuple(bound for bound in due if self.standing(bound[0]).stance)
+        if ruleset.standings:
+            return due
+        return ruleset.due_of(bound for bound in due.bound if self.standing(bound[0]).stance)
 
     def concerns(self, subject: Subject) -> bool:
         """Tell whether any rule evaluates a subject."""
@@ -220,11 +247,32 @@ class Evaluation:
         Raises:
             OutOfTimeError: the time is over.
         """
+        self._check_time(rule)
+        self._called.setdefault(rule.policy.id, self.standing(rule).stance)
+        return self._run(rule, handler, subject, memo) if self._may_find(handler, subject, memo) else []
+
+    def _check_time(self, rule: Rule) -> None:
         if self._out_of_time is not None and self._out_of_time():
             raise OutOfTimeError(rule.policy.id)
-        self._called.setdefault(rule.policy.id, self.standing(rule).stance)
-        if not self._may_find(handler, subject, memo):
-            return []
+
+    def call_concerned(
+        self,
+        rule: Rule,
+        handler: Handler[Any],  # Any: as in `call`
+        subject: Subject,
+        memo: dict[object, object],
+    ) -> list[Patch | Violation | Skip]:
+        """Do what `call` does, with a handler of `concerned`."""
+        self._check_time(rule)
+        return self._run(rule, handler, subject, memo)
+
+    def _run(
+        self,
+        rule: Rule,
+        handler: Handler[Any],  # Any: as in `call`
+        subject: Subject,
+        memo: dict[object, object],
+    ) -> list[Patch | Violation | Skip]:
         ruleset = self._ruleset
         # By position, which takes a third of the time: one is made for each policy and subject.
         ctx = Context(
@@ -267,9 +315,7 @@ class Evaluation:
             return True
         answer = memo.get(concerned)
         if answer is None:
-            # A template has the sender of its workload, and concerns mean that of a Pod.
-            user = "" if subject.wrapper else self.request.user
-            answer = memo[concerned] = concerned(subject.field.value, user)
+            answer = memo[concerned] = concerned(subject.field.value, self._sender(subject))
         return bool(answer) or (any(need.kind is DEVICE_CLASS for need in handler.needs) and self._are_classes_named())
 
     def _are_classes_named(self) -> bool:
@@ -543,9 +589,9 @@ def _malformed(request: Request, evaluation: Evaluation) -> tuple[Violation, ...
 def _validate(evaluation: Evaluation, subjects: tuple[Subject, ...]) -> None:
     for subject in subjects:
         memo: dict[object, object] = {}
-        for rule, handler in evaluation.bound(subject, mutating=False):
+        for rule, handler in evaluation.concerned(subject, memo):
             if rule.policy.id in evaluation.unmutated:
                 continue
-            for item in evaluation.call(rule, handler, subject, memo):
+            for item in evaluation.call_concerned(rule, handler, subject, memo):
                 if not isinstance(item, Patch):
                     evaluation.record(rule, handler, subject, item)

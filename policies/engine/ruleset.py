@@ -17,6 +17,7 @@ from gpugate.policies.engine.config import (
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.concerns import EVERY_OBJECT, any_of, reader
 from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.objects import DEVICE_CLASS
 from gpugate.policies.sdk.platform import CLASSES_KEY
 from gpugate.policies.sdk.policy import PARAMETERS_KEY
 from gpugate.policies.sdk.structs import Struct
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 # The longest name that Kubernetes allows (`k8s.io/apimachinery` util/validation, DNS1123SubdomainMaxLength, v0.36).
 _LONGEST_PATTERN: Final = 253
+# The objects of a type differ in what concerns policies: a GPU or none, a claim or none, some dozens of combinations.
+_MOST_SORTS: Final = 1024
 
 
 class Standing(Struct, frozen=True):
@@ -63,6 +66,66 @@ Bound = tuple[Rule, "Handler[Any]"]  # Any: policies with different parameters s
 _Index: TypeAlias = "Mapping[tuple[str, str, str, str], tuple[Bound, ...]]"
 
 
+class Due:
+    """The handlers that an operation on objects of a type calls, in the order of the catalogue.
+
+    Args:
+        bound: the handlers with their rules.
+        readers: those of `Ruleset.readers`.
+        standings: those of `Ruleset.standings`.
+    """
+
+    def __init__(
+        self, bound: tuple[Bound, ...], readers: Mapping[int, Reader], standings: Mapping[str, Standing]
+    ) -> None:
+        self.bound = bound
+        # What each policy costs, where no exemption applies; empty where that depends on the namespace.
+        self.stances = {rule.policy.id: standings[rule.policy.id].stance for rule, _ in bound} if standings else {}
+        self._readers = tuple(dict.fromkeys(readers[id(handler)] for _, handler in bound if id(handler) in readers))
+        places = {reader: place for place, reader in enumerate(self._readers)}
+        # For each handler, the place of its reader and whether the cluster may name further accelerators for it.
+        self._filters = tuple(
+            (places[readers[id(handler)]], any(need.kind is DEVICE_CLASS for need in handler.needs))
+            if id(handler) in readers
+            else None
+            for _, handler in bound
+        )
+        self.reads_classes = any(by is not None and by[1] for by in self._filters)
+        self._by_answers: dict[tuple[tuple[bool, ...], bool], tuple[Bound, ...]] = {}
+
+    def concerned(
+        self, value: Json, user: str, memo: dict[object, object], *, classes_named: bool
+    ) -> tuple[Bound, ...]:
+        """Return the handlers that may find or change something in an object.
+
+        Args:
+            value: the object.
+            user: who sends it.
+            memo: keeps what each reader answers about the object.
+            classes_named: whether the cluster names accelerators that the readers do not know.
+        """
+        answers = tuple([_answer(reader, value, user, memo) for reader in self._readers])
+        key = (answers, classes_named)
+        concerned = self._by_answers.get(key)
+        if concerned is None:
+            concerned = tuple(
+                bound
+                for bound, by in zip(self.bound, self._filters, strict=True)
+                if by is None or answers[by[0]] or (classes_named and by[1])
+            )
+            # Objects are of few sorts, but their senders choose them.
+            if len(self._by_answers) < _MOST_SORTS:
+                self._by_answers[key] = concerned
+        return concerned
+
+
+def _answer(reader: Reader, value: Json, user: str, memo: dict[object, object]) -> bool:
+    answer = memo.get(reader)
+    if answer is None:
+        answer = memo[reader] = reader(value, user)
+    return bool(answer)
+
+
 @dataclass(frozen=True, slots=True)
 class Ruleset:
     """Every rule in force, in the order of the catalogue.
@@ -84,7 +147,7 @@ class Ruleset:
     standings: Mapping[str, Standing] = field(default_factory=dict)
     readers: Mapping[int, Reader] = field(default_factory=dict)
     catalog: tuple[Policy, ...] = ()
-    _due: dict[object, tuple[Bound, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _due: dict[object, Due] = field(default_factory=dict, compare=False, repr=False)
     _concerned: dict[tuple[Concern, ...], Reader] = field(default_factory=dict, compare=False, repr=False)
 
     def handlers(self, kind: GroupVersionKind, subresource: str = "", *, mutating: bool) -> tuple[Bound, ...]:
@@ -92,23 +155,25 @@ class Ruleset:
         index = self.mutators if mutating else self.validators
         return index.get((kind.group, kind.version, kind.kind, subresource), ())
 
-    def due(
-        self, kind: GroupVersionKind, subresource: str, operation: Operation, *, mutating: bool
-    ) -> tuple[Bound, ...]:
+    def due(self, kind: GroupVersionKind, subresource: str, operation: Operation, *, mutating: bool) -> Due:
         """Return what of `handlers` an operation calls: no mutation that rests on names which are not configured."""
         key = (kind.group, kind.version, kind.kind, subresource, operation, mutating)
-        handlers = self._due.get(key)
-        if handlers is None:
-            handlers = tuple(
+        due = self._due.get(key)
+        if due is None:
+            due = self.due_of(
                 (rule, handler)
                 for rule, handler in self.handlers(kind, subresource, mutating=mutating)
                 if operation in handler.operations
                 and (rule.is_configured or not (handler.mutates and handler.convention))
             )
-            if handlers:
+            if due.bound:
                 # Only kinds of policies are kept, because a sender chooses the others.
-                self._due[key] = handlers
-        return handlers
+                self._due[key] = due
+        return due
+
+    def due_of(self, bound: Iterable[Bound]) -> Due:
+        """Return these handlers as what an operation calls."""
+        return Due(tuple(bound), self.readers, self.standings)
 
     def concerned(self, concerns: Iterable[Concern]) -> Reader:
         """Return what tells whether any of some concerns holds for an object; each set of concerns is compiled once."""

@@ -365,21 +365,27 @@ def pools_for(pod: Field, demand: GpuDemand, ctx: AnyContext) -> Iterator[PoolMa
     # A cluster has many pools, and few different taints.
     keep_off: dict[tuple[tuple[Taint, str], ...], bool] = {}
     for group in derived(pools, _alike, ctx) if isinstance(pools, Known) else ():
-        first = group[0]
-        taints = first.derived(_keeping_off)
+        first = group.pools[0]
+        taints = first.derived(_keeping_off) if group.taints is None else group.taints
         if taints not in keep_off:
             keep_off[taints] = not all(tolerated(pod, taint, effect) for taint, effect in taints)
         if keep_off[taints]:
             continue
-        own = first.derived(pool_requirements)
         for required in wanted:
-            both = _both(own, required)
-            chosen = _with_allowed_name(group, required)
-            if both is None or not chosen:
-                continue
-            types = first.derived(_own_types) if both is own else _types(both, first)
-            if types is None or types & offering:
-                yield PoolMatch(chosen, both, types)
+            match = group.alone if group.alone and not required else _match(group.pools, required)
+            if match and (match.types is None or match.types & offering):
+                yield match
+
+
+def _match(group: tuple[AnyContext, ...], required: Requirements) -> PoolMatch | None:
+    """Return what pools that are alike launch for a Pod with these requirements; None where they launch nothing."""
+    first = group[0]
+    own = first.derived(pool_requirements)
+    both = _both(own, required)
+    chosen = _with_allowed_name(group, required)
+    if both is None or not chosen:
+        return None
+    return PoolMatch(chosen, both, first.derived(_own_types) if both is own else _types(both, first))
 
 
 def all_types(matches: Sequence[PoolMatch]) -> int | None:
@@ -392,23 +398,39 @@ def all_types(matches: Sequence[PoolMatch]) -> int | None:
     return types
 
 
-def _alike(pools: Known, ctx: AnyContext) -> tuple[tuple[AnyContext, ...], ...]:
-    """Group pools with the same taints, requirements and provider: many teams' pools differ in their names alone."""
+class _Alike(Struct, frozen=True):
+    """NodePools with the same taints, requirements and provider: many teams' pools differ in their names alone.
+
+    Attributes:
+        pools: the NodePools.
+        taints: the taints that keep Pods off; None where they hold an unknown value.
+        alone: what the pools launch for a Pod without requirements, which most Pods are; None where it is not known.
+    """
+
+    pools: tuple[AnyContext, ...]
+    taints: tuple[tuple[Taint, str], ...] | None = None
+    alone: PoolMatch | None = None
+
+
+def _alike(pools: Known, ctx: AnyContext) -> tuple[_Alike, ...]:
+    """Group pools that decide alike where Pods run."""
     groups: dict[object, list[AnyContext]] = {}
+    unknown: list[_Alike] = []
     for around in each(pools, ctx):
-        groups.setdefault(_constraints(around), []).append(around)
-    return tuple(map(tuple, groups.values()))
-
-
-def _constraints(around: AnyContext) -> object:
-    try:
-        return (
-            around.derived(_keeping_off),
-            frozenset(around.derived(pool_requirements).items()),
-            _has_known_types(around),
-        )
-    except UnknownValueError:
-        return around.subject["metadata", "name"].text, id(around)
+        try:
+            constraints = (
+                around.derived(_keeping_off),
+                frozenset(around.derived(pool_requirements).items()),
+                _has_known_types(around),
+            )
+        except UnknownValueError:
+            unknown.append(_Alike((around,)))
+        else:
+            groups.setdefault(constraints, []).append(around)
+    known = (
+        _Alike(tuple(group), group[0].derived(_keeping_off), _match(tuple(group), {})) for group in groups.values()
+    )
+    return (*known, *unknown)
 
 
 def _with_allowed_name(group: tuple[AnyContext, ...], required: Requirements) -> tuple[Field, ...]:

@@ -75,11 +75,12 @@ class SchemaFindings:
         self._folder = folder
         self._schemas: Schemas | None = None
         self._core: CoreObjects | None = None
+        self._with_table: dict[tuple[str, str], bool] = {}
 
     def concern(self, kind: GroupVersionKind) -> bool:
         """Tell whether there are schemas of a kind."""
         pair = (kind.group, kind.kind)
-        return pair in CORE_KINDS or pair in TEMPLATES or tables.find(*pair, self._folder) is not None
+        return pair in CORE_KINDS or pair in TEMPLATES or self._has_table(*pair)
 
     def of(self, source: Marked, beside: Sequence[Denial], locator: Locator) -> Iterator[Refusal]:
         """Yield the schema findings of a manifest, each with the denials in `beside` that have the same cause.
@@ -112,13 +113,20 @@ class SchemaFindings:
         yield from self._of_core(kind, obj)
 
     def _of_definitions(self, kind: GroupVersionKind, obj: object) -> Iterator[SchemaProblem]:
-        if tables.find(kind.group, kind.kind, self._folder) is None:
+        if not self._has_table(kind.group, kind.kind):
             return
         if self._schemas is None:
             from gpugate.webhook.schemas.check import Schemas  # noqa: PLC0415 -- costs start-up time
 
             self._schemas = Schemas(self._folder)
         yield from self._schemas.problems(obj, kind.group, kind.version, kind.kind, self._target)
+
+    def _has_table(self, group: str, kind: str) -> bool:
+        # Asked for each object, and answered by the file system.
+        has = self._with_table.get((group, kind))
+        if has is None:
+            has = self._with_table[group, kind] = tables.find(group, kind, self._folder) is not None
+        return has
 
     def _of_core(self, kind: GroupVersionKind, obj: object) -> Iterator[SchemaProblem]:
         pair = (kind.group, kind.kind)
