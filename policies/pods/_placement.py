@@ -199,15 +199,34 @@ def _tolerating(taints: list[tuple[Taint, str]]) -> dict[str, Json]:
 
 
 def _tainted_pools(pod: Field, key: str, ctx: AnyContext) -> Iterator[tuple[str, list[tuple[Taint, str]]]]:
-    """Yield the known NodePools with a taint of this key that may take the Pod otherwise, and these taints."""
-    for around in each(ctx.facts.list(NODE_POOL), ctx):
-        taints = around.derived(_keeping_off)
+    """Yield the known NodePools with a taint of this key that may take the Pod otherwise, and these taints.
+
+    Of pools with the same taints, the first.
+    """
+    pools = ctx.facts.list(NODE_POOL)
+    for group in derived(pools, _by_taints, ctx) if isinstance(pools, Known) else ():
+        # Where a value of them is unknown, it is read again, and the policy is not evaluated.
+        taints = group[0].derived(_keeping_off)
         found = [each for each in taints if each[0].key == key]
         if not found or not all(tolerated(pod, taint, effect) for taint, effect in taints if taint.key != key):
             continue
-        own = around.derived(_own_requirements)
-        if any(_both(own, required) is not None for required in ctx.derived(alternatives)):
-            yield around.subject["metadata", "name"].text, found
+        for around in group:
+            own = around.derived(_own_requirements)
+            if any(_both(own, required) is not None for required in ctx.derived(alternatives)):
+                yield around.subject["metadata", "name"].text, found
+                break
+
+
+def _by_taints(pools: Known, ctx: AnyContext) -> tuple[tuple[AnyContext, ...], ...]:
+    """Group NodePools by the taints that keep Pods off: a cluster has many pools, and few different taints."""
+    groups: dict[object, list[AnyContext]] = {}
+    for around in each(pools, ctx):
+        try:
+            taints: object = around.derived(_keeping_off)
+        except UnknownValueError:
+            taints = id(around)
+        groups.setdefault(taints, []).append(around)
+    return tuple(map(tuple, groups.values()))
 
 
 def _keeping_off(pool: Field, _: AnyContext) -> tuple[tuple[Taint, str], ...]:
