@@ -71,9 +71,10 @@ class Context(MutableStruct, Generic[P_co]):
 
     def derived(self, compute: Callable[[Field, Context[Params]], T]) -> T:
         """Return what `compute` makes of the subject; computed once, however many policies ask."""
-        if compute not in self.memo:
-            self.memo[compute] = compute(self.subject, self)
-        return cast("T", self.memo[compute])
+        derived = self.memo.get(compute, self)
+        if derived is self:
+            derived = self.memo[compute] = compute(self.subject, self)
+        return cast("T", derived)
 
     def table(self, table: Table[T]) -> T:
         """Return a table that the policy declared."""

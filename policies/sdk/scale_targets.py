@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.facts import Known
-    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.field import Field, Path
     from gpugate.policies.sdk.policy import AnyContext
 
 TARGET_KINDS: Final = (objects.DEPLOYMENT, objects.STATEFUL_SET, objects.REPLICA_SET)
@@ -98,8 +98,15 @@ def template_contexts(kind: Kind, workload: Field, ctx: AnyContext) -> Iterator[
     With it a policy that evaluates another object, or the workload as a whole, can use functions for Pods.
     """
     gvk = GroupVersionKind(kind.group, kind.versions[-1], kind.name)
+    # Many policies evaluate the same workload, and derive the same of its templates.
+    memos = ctx.derived(_memos_of_templates) if workload is ctx.subject else {}
     for template in pod_templates(kind.group, kind.name, workload):
-        yield replace(ctx, subject=template, wrapper=Wrapper(gvk, workload), memo={})
+        memo = memos.setdefault((kind.name, template.path), {})
+        yield replace(ctx, subject=template, wrapper=Wrapper(gvk, workload), memo=memo)
+
+
+def _memos_of_templates(_workload: Field, _: AnyContext) -> dict[tuple[str, Path], dict[object, object]]:
+    return {}
 
 
 def most_for(demand: GpuDemand | None) -> Stance:
