@@ -86,7 +86,7 @@ def own_expression(like: Listed, platform: Platform) -> str:
     return f"^(?s: {every})$" if every else ""
 
 
-class Asked(NamedTuple):
+class Terms(NamedTuple):
     """Under which terms a concern is asked whether it holds.
 
     Attributes:
@@ -107,9 +107,9 @@ class Concern(msgspec.Struct, frozen=True):
 
     def holds(self, obj: Field, platform: Platform, user: str) -> bool:
         """Tell whether it holds for an object that a user sends, or something in the object is unusually large."""
-        return self.answer(obj, Asked(platform, user))
+        return self.answer(obj, Terms(platform, user))
 
-    def answer(self, obj: Field, asked: Asked) -> bool:
+    def answer(self, obj: Field, terms: Terms) -> bool:
         """Tell whether it holds for an object, or for an element of one.
 
         Every subclass implements it.
@@ -134,9 +134,9 @@ class AnyOf(Concern, frozen=True):
 
     parts: tuple[Concern, ...]
 
-    def answer(self, obj: Field, asked: Asked) -> bool:
+    def answer(self, obj: Field, terms: Terms) -> bool:
         """Ask them in turn."""
-        return any(part.answer(obj, asked) for part in self.parts)
+        return any(part.answer(obj, terms) for part in self.parts)
 
 
 class AllOf(Concern, frozen=True):
@@ -144,9 +144,9 @@ class AllOf(Concern, frozen=True):
 
     parts: tuple[Concern, ...]
 
-    def answer(self, obj: Field, asked: Asked) -> bool:
+    def answer(self, obj: Field, terms: Terms) -> bool:
         """Ask them in turn."""
-        return all(part.answer(obj, asked) for part in self.parts)
+        return all(part.answer(obj, terms) for part in self.parts)
 
 
 class Not(Concern, frozen=True):
@@ -154,9 +154,9 @@ class Not(Concern, frozen=True):
 
     part: Concern
 
-    def answer(self, obj: Field, asked: Asked) -> bool:
+    def answer(self, obj: Field, terms: Terms) -> bool:
         """Ask the other, for which the answer where something is unusually large is the opposite."""
-        return not self.part.answer(obj, asked._replace(unusual=not asked.unusual))
+        return not self.part.answer(obj, terms._replace(unusual=not terms.unusual))
 
 
 class Each(Concern, frozen=True):
@@ -165,14 +165,14 @@ class Each(Concern, frozen=True):
     path: str
     where: Concern
 
-    def answer(self, obj: Field, asked: Asked) -> bool:
+    def answer(self, obj: Field, terms: Terms) -> bool:
         """Look at each element, unless there are too many of them or in them."""
         elements = tuple(_at(obj, self.path))
         if self.where == EVERY_OBJECT:
             return bool(elements)
-        if (not asked.counted and len(elements) > MOST_ELEMENTS) or self._holds_many(elements):
-            return asked.unusual
-        counted = asked._replace(counted=True)
+        if (not terms.counted and len(elements) > MOST_ELEMENTS) or self._holds_many(elements):
+            return terms.unusual
+        counted = terms._replace(counted=True)
         return any(self.where.answer(element, counted) for element in elements)
 
     def _holds_many(self, elements: tuple[Field, ...]) -> bool:
@@ -186,16 +186,16 @@ class Key(Concern, frozen=True):
     path: str
     like: tuple[str, ...] | Listed = ("*",)
 
-    def answer(self, obj: Field, asked: Asked) -> bool:
+    def answer(self, obj: Field, terms: Terms) -> bool:
         """Look for the names that are known, then at each key unless there are too many."""
         keys = _at(obj, self.path).mapping
         if not keys or self.like == ("*",):
             return bool(keys)
         if is_exact(self.like) or any(name in keys for name in exact(self.like)):
             return any(name in keys for name in exact(self.like))
-        if not asked.counted and len(keys) > MOST_KEYS:
-            return asked.unusual
-        return any(_fits(self.like, key, asked) for key in keys)
+        if not terms.counted and len(keys) > MOST_KEYS:
+            return terms.unusual
+        return any(_fits(self.like, key, terms) for key in keys)
 
 
 class Text(Concern, frozen=True):
@@ -204,9 +204,9 @@ class Text(Concern, frozen=True):
     path: str
     like: tuple[str, ...] | Listed
 
-    def answer(self, obj: Field, asked: Asked) -> bool:
+    def answer(self, obj: Field, terms: Terms) -> bool:
         """Look at the string, unless it is too long to be compared with a pattern."""
-        return _fits(self.like, _at(obj, self.path).text, asked)
+        return _fits(self.like, _at(obj, self.path).text, terms)
 
 
 class Flag(Concern, frozen=True):
@@ -214,7 +214,7 @@ class Flag(Concern, frozen=True):
 
     path: str
 
-    def answer(self, obj: Field, asked: Asked) -> bool:  # noqa: ARG002 -- one value, whatever the terms
+    def answer(self, obj: Field, terms: Terms) -> bool:  # noqa: ARG002 -- one value, whatever the terms
         """Look at the value."""
         return _at(obj, self.path).value is True
 
@@ -224,9 +224,9 @@ class SentBy(Concern, frozen=True):
 
     like: str
 
-    def answer(self, obj: Field, asked: Asked) -> bool:  # noqa: ARG002 -- reads no object
+    def answer(self, obj: Field, terms: Terms) -> bool:  # noqa: ARG002 -- reads no object
         """Look at the name."""
-        return _fits((self.like,), asked.user, asked)
+        return _fits((self.like,), terms.user, terms)
 
 
 # What a policy is concerned with that does not say: every object of its kinds.
@@ -362,11 +362,11 @@ def any_of(*parts: Concern) -> Concern:
     """
     flat: dict[object, Concern] = {}
     for part in parts:
-        for each in part.parts if isinstance(part, AnyOf) else (part,):
-            place = _place(each)
-            flat[place] = _merged(flat[place], each) if place in flat else each
-    found = tuple(flat.values())
-    return EVERY_OBJECT if EVERY_OBJECT in found else AnyOf(found)
+        for member in part.parts if isinstance(part, AnyOf) else (part,):
+            target = _target(member)
+            flat[target] = _merged(flat[target], member) if target in flat else member
+    merged = tuple(flat.values())
+    return EVERY_OBJECT if EVERY_OBJECT in merged else AnyOf(merged)
 
 
 def covers(whole: Concern, part: Concern) -> bool:  # noqa: PLR0911 -- one answer for each pair
@@ -375,11 +375,11 @@ def covers(whole: Concern, part: Concern) -> bool:  # noqa: PLR0911 -- one answe
         return True
     match whole, part:
         case _, AnyOf(parts):
-            return all(covers(whole, each) for each in parts)
-        case AnyOf(parts), _ if any(covers(each, part) for each in parts):
+            return all(covers(whole, member) for member in parts)
+        case AnyOf(parts), _ if any(covers(member, part) for member in parts):
             return True
         case _, AllOf(parts):
-            return any(covers(whole, each) for each in parts)
+            return any(covers(whole, member) for member in parts)
         case Each(path, where), Each(other_path, other_where):
             return path == other_path and covers(where, other_where)
         case Key(path, tuple(like)), Key(other_path, tuple(other_like)):
@@ -394,7 +394,7 @@ def walked(where: Concern) -> tuple[tuple[str, int], ...]:
     """Return which lists and objects in an element are read one by one, by their path, and how many may be in all."""
     match where:
         case AnyOf(parts) | AllOf(parts):
-            return tuple(dict.fromkeys(found for part in parts for found in walked(part)))
+            return tuple(dict.fromkeys(limit for part in parts for limit in walked(part)))
         case Not(part):
             return walked(part)
         case Each(path, inner) if inner != EVERY_OBJECT:
@@ -405,7 +405,7 @@ def walked(where: Concern) -> tuple[tuple[str, int], ...]:
             return ()
 
 
-def _place(concern: Concern) -> object:
+def _target(concern: Concern) -> object:
     """Return what concerns that read the same have in common."""
     match concern:
         case Each(path, _):
@@ -416,28 +416,28 @@ def _place(concern: Concern) -> object:
             return concern
 
 
-def _merged(one: Concern, other: Concern) -> Concern:
-    match one, other:
-        case Each(path, where), Each(_, other_where):
-            return Each(path, any_of(where, other_where))
-        case Key(path, tuple(like)), Key(_, tuple(other_like)):
-            every = tuple(dict.fromkeys((*like, *other_like)))
+def _merged(left: Concern, right: Concern) -> Concern:
+    match left, right:
+        case Each(path, where), Each(_, right_where):
+            return Each(path, any_of(where, right_where))
+        case Key(path, tuple(like)), Key(_, tuple(right_like)):
+            every = tuple(dict.fromkeys((*like, *right_like)))
             return Key(path, ("*",) if "*" in every else every)
-        case Text(path, tuple(like)), Text(_, tuple(other_like)):
-            return Text(path, tuple(dict.fromkeys((*like, *other_like))))
+        case Text(path, tuple(like)), Text(_, tuple(right_like)):
+            return Text(path, tuple(dict.fromkeys((*like, *right_like))))
         case _:
-            return one
+            return left
 
 
-def _fits(like: tuple[str, ...] | Listed, text: str, asked: Asked) -> bool:
+def _fits(like: tuple[str, ...] | Listed, text: str, terms: Terms) -> bool:
     """Tell whether a string is one of some names, or fits one of the patterns among them."""
     if is_exact(like) or text in exact(like):
         return text in exact(like)
     if len(text) > MOST_CHARACTERS:
-        return asked.unusual
-    if isinstance(like, Listed) and len(own_expression(like, asked.platform)) > MOST_OWN_CHARACTERS:
-        return asked.unusual or any(formats.matches(pattern, text) for pattern in known(like))
-    return any(formats.matches(pattern, text) for pattern in patterns(like, asked.platform))
+        return terms.unusual
+    if isinstance(like, Listed) and len(own_expression(like, terms.platform)) > MOST_OWN_CHARACTERS:
+        return terms.unusual or any(formats.matches(pattern, text) for pattern in known(like))
+    return any(formats.matches(pattern, text) for pattern in patterns(like, terms.platform))
 
 
 def _size(field: Field) -> int:
