@@ -96,9 +96,9 @@ def _have_storage(pod: Field, ctx: Context[Params]) -> bool:
     if wrapper is None:
         return _has_storage(pod, ctx)
     key = _has_storage, ctx.params
-    if key not in wrapper.kept:
-        wrapper.kept[key] = any(_has_storage(each, ctx) for each in wrapper.templates)
-    return bool(wrapper.kept[key])
+    if key not in wrapper.memo:
+        wrapper.memo[key] = any(_has_storage(each, ctx) for each in wrapper.templates)
+    return bool(wrapper.memo[key])
 
 
 def _has_storage(pod: Field, ctx: Context[Params]) -> bool:

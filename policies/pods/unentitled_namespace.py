@@ -90,7 +90,7 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
         yield doubt
         return
     # One finding for all templates: the first that requests GPUs has it.
-    if ctx.wrapper and ctx.wrapper.kept.setdefault(_FIRST, pod.path) != pod.path:
+    if ctx.wrapper and ctx.wrapper.memo.setdefault(_FIRST, pod.path) != pod.path:
         return
     namespace = ctx.request.namespace
     wanted = f"{label}={values[0]}" if values else label

@@ -94,7 +94,7 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     if not ctx.derived(gpu_demand) or _has_queue(pod, label, ctx):
         return
     # One finding for all templates: the first that requests GPUs has it.
-    if ctx.wrapper and ctx.wrapper.kept.setdefault(_FIRST, pod.path) != pod.path:
+    if ctx.wrapper and ctx.wrapper.memo.setdefault(_FIRST, pod.path) != pod.path:
         return
     metadata = _metadata(pod, ctx)
     at_most = ceiling_of_templates(ctx)

@@ -92,7 +92,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
         yield Skip("other ResourceQuotas may exist")
         return
     # One finding for all templates: the first that requests GPUs has it.
-    if ctx.wrapper and ctx.wrapper.kept.setdefault(_FIRST, pod.path) != pod.path:
+    if ctx.wrapper and ctx.wrapper.memo.setdefault(_FIRST, pod.path) != pod.path:
         return
     metadata = ctx.wrapper.root["metadata"] if ctx.wrapper else pod["metadata"]
     message = f"namespace {namespace} has no ResourceQuota with {', '.join(missing)}"

@@ -42,7 +42,7 @@ class Sign(Struct, frozen=True, order=True):
     """
 
     strength: Strength = Strength.NOTHING
-    shown: str = ""
+    text: str = ""
 
 
 _NO_SIGN: Final = Sign()
@@ -121,11 +121,11 @@ def command_sign(pod: Field, ctx: AnyContext) -> Sign:
     wrapper = ctx.wrapper
     if wrapper is None:
         return _sign_of_pod(pod, _Budget())
-    if command_sign not in wrapper.kept:
-        made = _signs(wrapper)
+    if command_sign not in wrapper.memo:
+        signs_by_path = _signs(wrapper)
         # The strongest one is found once, because a workload may have thousands of templates.
-        wrapper.kept[command_sign] = made, max(made.values())
-    signs, strongest = cast("tuple[dict[Path, Sign], Sign]", wrapper.kept[command_sign])
+        wrapper.memo[command_sign] = signs_by_path, max(signs_by_path.values())
+    signs, strongest = cast("tuple[dict[Path, Sign], Sign]", wrapper.memo[command_sign])
     own = signs.get(pod.path, _NO_SIGN)
     is_gang = wrapper.kind.kind in _GANGS or wrapper.kind.group == "batch.volcano.sh"
     return strongest if is_gang and own is _NO_SIGN else own
@@ -176,8 +176,8 @@ def _sign_of_container(container: Field, budget: _Budget) -> Sign:
 
 
 def _sign_of_image(container: Field) -> Sign:
-    found = _BENCHMARK_IMAGE.search(_base(container["image"].text[-_LONGEST_IMAGE:]))
-    return Sign(Strength.OTHER, f"{found[0]} in its image") if found else _NO_SIGN
+    benchmark = _BENCHMARK_IMAGE.search(_base(container["image"].text[-_LONGEST_IMAGE:]))
+    return Sign(Strength.OTHER, f"{benchmark[0]} in its image") if benchmark else _NO_SIGN
 
 
 def _sign_of_shell(text: str, depth: int = 0) -> Sign:
@@ -213,9 +213,9 @@ def runs_benchmark(pod: Field, ctx: AnyContext) -> bool:
     wrapper = ctx.wrapper
     if wrapper is None or wrapper.kind.kind not in _GANGS:
         return _starts_benchmark(pod)
-    if runs_benchmark not in wrapper.kept:
-        wrapper.kept[runs_benchmark] = any(map(_starts_benchmark, wrapper.templates))
-    return bool(wrapper.kept[runs_benchmark])
+    if runs_benchmark not in wrapper.memo:
+        wrapper.memo[runs_benchmark] = any(map(_starts_benchmark, wrapper.templates))
+    return bool(wrapper.memo[runs_benchmark])
 
 
 _STATES: Final = frozenset(
@@ -225,7 +225,7 @@ _STATES: Final = frozenset(
 
 def _starts_benchmark(pod: Field) -> bool:
     containers = pod["spec", "containers"]
-    started = {each.program for container in containers for each in started_programs(container) or ()}
+    started = {start.program for container in containers for start in started_programs(container) or ()}
     works = not started.isdisjoint(_LAUNCHERS) or not started.isdisjoint(_SERVERS)
     return not works and any(_BENCHMARK.fullmatch(program) for program in started - _STATES)
 
@@ -351,14 +351,14 @@ def _sign_of_launcher(launcher: str, words: Sequence[str]) -> Sign:
 def _sign_of_script(name: str, parallel: str) -> Sign:
     """Read the name of a script or module; one that MPI runs many times is a launcher's where it trains."""
     lowered = name.lower()
-    shown = name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}..."
+    printable = name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}..."
     if _BENCH.search(lowered):
-        return Sign(Strength.OTHER, f"{shown} in its command")
+        return Sign(Strength.OTHER, f"{printable} in its command")
     if _TRAINING.search(lowered):
         if parallel:
-            return Sign(Strength.LAUNCHER, f"{parallel} with {shown} in its command")
-        return Sign(Strength.SCRIPT, f"{shown} in its command")
-    return Sign(Strength.OTHER, f"{shown} in its command") if _OTHERWISE.search(lowered) else _NO_SIGN
+            return Sign(Strength.LAUNCHER, f"{parallel} with {printable} in its command")
+        return Sign(Strength.SCRIPT, f"{printable} in its command")
+    return Sign(Strength.OTHER, f"{printable} in its command") if _OTHERWISE.search(lowered) else _NO_SIGN
 
 
 def _base(path: str) -> str:
@@ -384,17 +384,17 @@ def _simple_commands(text: str) -> Iterator[list[str]]:
     """Yield the words of each simple command of a shell script, without quotes; here-documents are left out."""
     words: list[str] = []
     position, mark = 0, ""
-    while found := _TOKEN.match(text, position):
-        position = found.end()
-        if found["word"] is not None:
-            words.append(_unquoted(found["word"]))
-        elif found["mark"] is not None:
-            mark = found["mark"]
-        elif found["end"] is not None:
+    while token := _TOKEN.match(text, position):
+        position = token.end()
+        if token["word"] is not None:
+            words.append(_unquoted(token["word"]))
+        elif token["mark"] is not None:
+            mark = token["mark"]
+        elif token["end"] is not None:
             if words:
                 yield words
                 words = []
-            if mark and "\n" in found["end"]:
+            if mark and "\n" in token["end"]:
                 position = _end_of_here_document(text, position, mark)
                 mark = ""
     if words:
@@ -403,14 +403,14 @@ def _simple_commands(text: str) -> Iterator[list[str]]:
 
 def _end_of_here_document(text: str, start: int, mark: str) -> int:
     """Return where the line of its mark ends, which may begin with tabs; the end of the text where there is none."""
-    found = text.find(mark, start)
-    while found >= 0:
-        begin, end = found, found + len(mark)
+    mark_start = text.find(mark, start)
+    while mark_start >= 0:
+        begin, end = mark_start, mark_start + len(mark)
         while begin > start and text[begin - 1] == "\t":
             begin -= 1
         if (begin == start or text[begin - 1] == "\n") and text[end : end + 1] in {"", "\n"}:
             return end
-        found = text.find(mark, end)
+        mark_start = text.find(mark, end)
     return len(text)
 
 

@@ -37,7 +37,7 @@ class Known:
         return {item["metadata", "name"].text: item for item in self.items}
 
     @cached_property
-    def kept(self) -> dict[object, object]:
+    def cache(self) -> dict[object, object]:
         """What was derived of the objects, by what derived it; `known_objects.derived` says how long it holds."""
         return {}
 
@@ -106,32 +106,32 @@ _NO_SUBJECT: Final = Field(None)
 _NO_KIND: Final = GroupVersionKind("", "", "")
 
 
-class _Remembering:
+class _RecordingFacts:
     """Facts that remember what was looked up in them, as it was the first time."""
 
     def __init__(self, facts: Facts) -> None:
-        self.looked: _Looked = {}
+        self.lookups: _Lookups = {}
         self._facts = facts
 
     def list(self, kind: Kind, namespace: str | None = None) -> Fact:
         fact = self._facts.list(kind, namespace)
-        return self.looked.setdefault((kind, namespace), fact)
+        return self.lookups.setdefault((kind, namespace), fact)
 
 
-class _Kept(Struct, frozen=True):
+class _CachedValue(Struct, frozen=True):
     """A value, and everything that it was made of beside the objects it is kept with."""
 
     value: object
     namespace: str
     configuration: _Configuration
-    looked: _Looked
+    lookups: _Lookups
 
     def holds(self, ctx: AnyContext, namespace: str) -> bool:
         """Tell whether it would be the same if it were made now."""
         return (
             self.namespace == namespace
             and all(then is now for then, now in zip(self.configuration, _configuration(ctx), strict=True))
-            and all(_is_same(fact, ctx.facts.list(*key)) for key, fact in tuple(self.looked.items()))
+            and all(_is_same(fact, ctx.facts.list(*key)) for key, fact in tuple(self.lookups.items()))
         )
 
 
@@ -150,9 +150,9 @@ def derived(known: Known, compute: Callable[[Known, AnyContext], T], ctx: AnyCon
     Raises:
         UnknownValueError: it reads a value of a template that is not known.
     """
-    kept = known.kept.get(compute)
-    if not isinstance(kept, _Kept) or not kept.holds(ctx, namespace):
-        facts = _Remembering(ctx.facts)
+    entry = known.cache.get(compute)
+    if not isinstance(entry, _CachedValue) or not entry.holds(ctx, namespace):
+        facts = _RecordingFacts(ctx.facts)
         request = Request(_NO_KIND, Operation.CREATE, None, namespace=namespace)
         alone = Context(Params(), _NO_SUBJECT, None, request, facts, *_configuration(ctx))
         value: object
@@ -161,11 +161,11 @@ def derived(known: Known, compute: Callable[[Known, AnyContext], T], ctx: AnyCon
                 value = compute(known, alone)
             except UnknownValueError as unknown:
                 value = _Unread(unknown.text)
-        kept = _Kept(value, namespace, _configuration(ctx), facts.looked)
-        known.kept[compute] = kept
-    if isinstance(kept.value, _Unread):
-        raise UnknownValueError(kept.value.text)
-    return cast("T", kept.value)
+        entry = _CachedValue(value, namespace, _configuration(ctx), facts.lookups)
+        known.cache[compute] = entry
+    if isinstance(entry.value, _Unread):
+        raise UnknownValueError(entry.value.text)
+    return cast("T", entry.value)
 
 
 def each(fact: Fact, ctx: AnyContext, namespace: str = "") -> tuple[AnyContext, ...]:
@@ -188,4 +188,4 @@ def _is_same(then: Fact, now: Fact) -> bool:
 
 if TYPE_CHECKING:
     _Configuration = tuple[Platform, Target, Mapping[str, object]]
-    _Looked = dict[tuple[Kind, str | None], Fact]
+    _Lookups = dict[tuple[Kind, str | None], Fact]

@@ -181,13 +181,13 @@ class Operation(StrEnum):
 class Wrapper:
     """The workload that holds a Pod template: its type, its whole object, and the paths that the policy file adds.
 
-    `kept` is what a policy computes of the whole workload, so that it does not do so again for each template.
+    `memo` contains values that a policy computes once for the whole workload rather than for each template.
     """
 
     kind: GroupVersionKind
     root: Field
     added: Sequence[TemplatePath] = ()
-    kept: dict[object, object] = field(default_factory=dict, compare=False, repr=False)
+    memo: dict[object, object] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def templates(self) -> Iterator[Field]:
@@ -272,10 +272,10 @@ def subjects_of(
     root = reader(obj)
     subjects = [Subject(kind, root)]
     with suppress(UnknownValueError):  # the template itself, or what of it makes a view, is not known
-        for each in nested(kind.group, kind.kind, root):
+        for inner in nested(kind.group, kind.kind, root):
             # One for all templates of the object: policies keep there what they compute of the whole.
-            own = Wrapper(GroupVersionKind.of(each.api_version, each.kind), each.root)
-            subjects += (Subject(_POD, template, own) for template in each.templates)
+            own = Wrapper(GroupVersionKind.of(inner.api_version, inner.kind), inner.root)
+            subjects += (Subject(_POD, template, own) for template in inner.templates)
         if len(subjects) == 1:
             wrapper = Wrapper(kind, root, added)
             subjects += (Subject(_POD, template, wrapper) for template in wrapper.templates)

@@ -124,8 +124,8 @@ def _of_labels(labels: Mapping[str, str], ctx: AnyContext) -> Mark | None:
     cluster = labels.get("ray.io/cluster")
     if cluster is None:
         return None
-    found = named(ctx.facts.list(objects.RAY_CLUSTER, ctx.request.namespace), cluster)
-    return _RAY.get(found["metadata", "labels", _RAY_ORIGIN].text) if found else None
+    cluster_object = named(ctx.facts.list(objects.RAY_CLUSTER, ctx.request.namespace), cluster)
+    return _RAY.get(cluster_object["metadata", "labels", _RAY_ORIGIN].text) if cluster_object else None
 
 
 def framework_doubt(labels: Mapping[str, str], ctx: AnyContext) -> Skip | None:
@@ -186,14 +186,14 @@ def workload_class(pod: Field, ctx: AnyContext) -> Classified:
     10. a bare Pod whose script is named for training: possibly training.
     """
     labels = pod["metadata", "labels"].labels
-    found = _classified(pod, labels, ctx)
+    classified = _classified(pod, labels, ctx)
     namespace = ctx.request.namespace
-    if found.doubt or not namespace or labels.get(CLASS_LABEL, "") in CLASSES:
-        return found
+    if classified.doubt or not namespace or labels.get(CLASS_LABEL, "") in CLASSES:
+        return classified
     if may_come(ctx.facts.list(objects.NAMESPACE), namespace):
         reason = f"namespace {namespace} was not found, and its label {CLASS_LABEL} may name another class"
-        return replace(found, doubt=Skip(reason, coming=True))
-    return found
+        return replace(classified, doubt=Skip(reason, coming=True))
+    return classified
 
 
 def _classified(pod: Field, labels: Mapping[str, str], ctx: AnyContext) -> Classified:
@@ -206,7 +206,7 @@ def _classified(pod: Field, labels: Mapping[str, str], ctx: AnyContext) -> Class
         return Classified(mark.name, mark.source)
     sign = command_sign(pod, ctx)
     if sign.strength is Strength.LAUNCHER and not any(_is_probed(c) for c in pod["spec", "containers"]):
-        return Classified("training", sign.shown)
+        return Classified("training", sign.text)
     if mark:
         return _of_framework(mark, sign, pod, ctx)
     return _of_owner(pod, labels, sign, ctx)
@@ -215,11 +215,11 @@ def _classified(pod: Field, labels: Mapping[str, str], ctx: AnyContext) -> Class
 def _of_framework(mark: Mark, sign: Sign, pod: Field, ctx: AnyContext) -> Classified:
     """Tell whether what a framework that trains has made does train."""
     if sign.strength is Strength.OTHER:
-        return Classified(None, sign.shown)
+        return Classified(None, sign.text)
     if mark.certain:
         return Classified(mark.name, mark.source)
     if sign.strength is Strength.SCRIPT:
-        return Classified("training", f"{mark.source} with {sign.shown}")
+        return Classified("training", f"{mark.source} with {sign.text}")
     return Classified(None, mark.source, possible=None if _named_otherwise(pod, ctx) else "training")
 
 
@@ -236,9 +236,9 @@ def _declared(labels: Mapping[str, str], ctx: AnyContext) -> tuple[WorkloadClass
         if key in labels and labels[key] in classes:
             return classes[labels[key]], f"label {key} of the Pod"
     for key, classes in rules.node_selectors.items():
-        found = {classes[value] for value in selected(key, ctx) if value in classes}
-        if len(found) == 1:
-            return found.pop(), f"node selector {key}"
+        selected_classes = {classes[value] for value in selected(key, ctx) if value in classes}
+        if len(selected_classes) == 1:
+            return selected_classes.pop(), f"node selector {key}"
     for pattern, name in rules.namespaces.items():
         if formats.matches(pattern, ctx.request.namespace):
             return name, f"namespace {ctx.request.namespace}"
@@ -267,7 +267,7 @@ def _of_owner(pod: Field, labels: Mapping[str, str], sign: Sign, ctx: AnyContext
     if owner in _SERVING_OWNERS and serves:
         return Classified("inference", f"a {owner} with ports or probes")
     if not owner and sign.strength is Strength.SCRIPT and not serves:
-        return Classified(None, sign.shown, possible="training", doubt=framework_doubt(labels, ctx))
+        return Classified(None, sign.text, possible="training", doubt=framework_doubt(labels, ctx))
     return Classified(None, doubt=framework_doubt(labels, ctx))
 
 
@@ -280,8 +280,8 @@ def _of_job(pod: Field, labels: Mapping[str, str], job: str, sign: Sign, ctx: An
         doubt = Skip(reason, coming=bool(job) and may_come(ctx.facts.list(objects.JOB, ctx.request.namespace), job))
     if sign.strength is Strength.SCRIPT:
         if parallel:
-            return Classified("training", f"a parallel or indexed Job with {sign.shown}")
-        return Classified("batch", f"a Job with {sign.shown}", possible="training", doubt=doubt)
+            return Classified("training", f"a parallel or indexed Job with {sign.text}")
+        return Classified("batch", f"a Job with {sign.text}", possible="training", doubt=doubt)
     if parallel and sign.strength is not Strength.OTHER and not _named_otherwise(pod, ctx):
         return Classified(None, "a parallel or indexed Job", possible="training")
     return Classified("batch", "a Job", doubt=doubt)
@@ -361,10 +361,10 @@ def _parallel(pod: Field, labels: Mapping[str, str], job: str, ctx: AnyContext) 
     if ctx.wrapper:
         spec = ctx.wrapper.root[_JOB_SPECS.get(ctx.wrapper.kind.kind, ("spec",))]
     else:
-        found = named(ctx.facts.list(objects.JOB, ctx.request.namespace), job)
-        if found is None:
+        job_object = named(ctx.facts.list(objects.JOB, ctx.request.namespace), job)
+        if job_object is None:
             return None
-        spec = found["spec"]
+        spec = job_object["spec"]
     return spec["completionMode"].text == "Indexed" or (spec["parallelism"].integer or 1) > 1
 
 
@@ -372,8 +372,8 @@ def namespace_labels(ctx: AnyContext) -> dict[str, str]:
     """Return the labels of the request's namespace; empty when the namespace is not known."""
     if not ctx.request.namespace:
         return {}
-    found = named(ctx.facts.list(objects.NAMESPACE), ctx.request.namespace)
-    return found["metadata", "labels"].labels if found else {}
+    namespace = named(ctx.facts.list(objects.NAMESPACE), ctx.request.namespace)
+    return namespace["metadata", "labels"].labels if namespace else {}
 
 
 def namespace_doubt(ctx: AnyContext) -> Skip | None:

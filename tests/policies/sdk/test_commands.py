@@ -85,12 +85,12 @@ def test_a_command_tells(context: Callable[..., Context[Any]], container: dict[s
 def test_the_strongest_of_several_containers_counts(context: Callable[..., Context[Any]]) -> None:
     containers = [{"command": ["vllm", "serve"]}, {"command": ["python", "train.py"]}, {"command": ["true"]}]
     ctx = context({"metadata": {}, "spec": {"containers": containers}})
-    assert command_sign(ctx.subject, ctx).shown == "train.py in its command"
+    assert command_sign(ctx.subject, ctx).text == "train.py in its command"
 
 
 def test_a_long_name_is_cut(context: Callable[..., Context[Any]]) -> None:
     ctx = context({"spec": {"containers": [{"command": ["python", "train_" + "x" * 1000 + ".py"]}]}})
-    assert len(command_sign(ctx.subject, ctx).shown) < 100
+    assert len(command_sign(ctx.subject, ctx).text) < 100
 
 
 @pytest.mark.parametrize(("characters", "expected"), [(64, LAUNCHER), (16384, NOTHING)])
@@ -131,7 +131,7 @@ LAUNCHERS = {
 def sign(context: Callable[..., Context[Any]], container: dict[str, Any]) -> tuple[Strength, str]:
     ctx = context({"metadata": {}, "spec": {"containers": [container]}})
     found = command_sign(ctx.subject, ctx)
-    return found.strength, found.shown
+    return found.strength, found.text
 
 
 TORCHRUN = (LAUNCHER, "the launcher torchrun in its command")
