@@ -61,7 +61,7 @@ class HelmApplications(Struct, frozen=True):
     kinds: Mapping[str, int] = {}
 
 
-class Held(Struct, frozen=True):
+class PodContent(Struct, frozen=True):
     """What an object holds: whether a Pod spec, and whether a GPU request."""
 
     pods: bool
@@ -71,7 +71,7 @@ class Held(Struct, frozen=True):
         return self.pods or self.gpus
 
 
-def held(obj: Mapping[str, Json] | None, platform: Platform) -> Held:
+def find_pod_content(obj: Mapping[str, Json] | None, platform: Platform) -> PodContent:
     """Search a whole object except its metadata and status; linear in its size."""
     pods = gpus = False
     pending: list[tuple[str, Json]] = [(k, v) for k, v in (obj or {}).items() if k not in {"metadata", "status"}]
@@ -83,7 +83,7 @@ def held(obj: Mapping[str, Json] | None, platform: Platform) -> Held:
         elif isinstance(value, list):
             pods = pods or (key == "containers" and any(map(_is_container, value)))
             pending.extend(("", element) for element in value)
-    return Held(pods, gpus)
+    return PodContent(pods, gpus)
 
 
 def _asks(name: str, amount: Json, platform: Platform) -> bool:
@@ -117,8 +117,8 @@ def chart_values(group: str, obj: Mapping[str, Json] | None) -> Iterator[tuple[F
     elif group == "helm.cattle.io":
         yield from [(spec["values"], spec["valuesContent"])] if spec["chart"] or spec["chartContent"] else ()
     else:
-        for each in (spec, spec["template", "spec"]):
-            for source in (each["source"], *each["sources"]):
+        for part in (spec, spec["template", "spec"]):
+            for source in (part["source"], *part["sources"]):
                 if source["chart"] or source["helm"]:
                     yield source["helm", "valuesObject"], source["helm", "values"]
 

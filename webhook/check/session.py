@@ -20,7 +20,13 @@ from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind, is_known
 from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.structs import MutableStruct, Struct
-from gpugate.policies.sdk.unknown_kinds import CHART_INSTALLERS, WITHOUT_TEMPLATE, chart_values, held, training_runtime
+from gpugate.policies.sdk.unknown_kinds import (
+    CHART_INSTALLERS,
+    WITHOUT_TEMPLATE,
+    chart_values,
+    find_pod_content,
+    training_runtime,
+)
 from gpugate.webhook.check.ignores import ignores, sift
 from gpugate.webhook.check.locate import Locator, located_problem
 from gpugate.webhook.check.templates import POLICY as PLACEHOLDERS
@@ -426,7 +432,7 @@ class LocalSession:
         kind = request.kind
         if is_known(kind.group, kind.kind) or kind in self._ruleset.pod_templates:
             return
-        content = held(request.object, self._ruleset.config.platform)
+        content = find_pod_content(request.object, self._ruleset.config.platform)
         if content:
             self._results.unknown[kind.api_version, kind.kind, content.gpus] += change
         if content.gpus and (kind.group, kind.kind) in WITHOUT_TEMPLATE:
@@ -448,7 +454,7 @@ class LocalSession:
             if isinstance(part, Document)
         ]
         documents = (*(source.value for source in values), *read)
-        return any(held({"values": document}, platform).gpus for document in documents)
+        return any(find_pod_content({"values": document}, platform).gpus for document in documents)
 
     def _concerns(self, kind: GroupVersionKind) -> bool:
         """Tell whether a policy or a schema applies to objects of a kind; the others need not be stored."""

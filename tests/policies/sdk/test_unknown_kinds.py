@@ -7,7 +7,13 @@ import pytest
 
 from gpugate.policies.sdk.objects import is_known
 from gpugate.policies.sdk.platform import Accelerators, Platform
-from gpugate.policies.sdk.unknown_kinds import CHART_INSTALLERS, Held, chart_values, held, training_runtime
+from gpugate.policies.sdk.unknown_kinds import (
+    CHART_INSTALLERS,
+    PodContent,
+    chart_values,
+    find_pod_content,
+    training_runtime,
+)
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json
@@ -49,12 +55,12 @@ def container(**limits: Json) -> dict[str, Json]:
     ],
 )
 def test_it_finds_pods_and_gpu_requests(spec: Json, *, pods: bool, gpus: bool) -> None:
-    assert held({"kind": "Train", "spec": spec}, PLATFORM) == Held(pods, gpus)
+    assert find_pod_content({"kind": "Train", "spec": spec}, PLATFORM) == PodContent(pods, gpus)
 
 
 @pytest.mark.parametrize("key", ["metadata", "status"])
 def test_metadata_and_status_request_nothing(key: str) -> None:
-    assert not held({key: {"resources": {"nvidia.com/gpu": 1}, "containers": [container()]}}, PLATFORM)
+    assert not find_pod_content({key: {"resources": {"nvidia.com/gpu": 1}, "containers": [container()]}}, PLATFORM)
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -75,7 +81,7 @@ def test_four_times_the_object_is_four_times_the_work(make: Any) -> None:
         obj, least = make(size), float("inf")
         for _ in range(5):
             before = time.process_time()
-            held(obj, PLATFORM)
+            find_pod_content(obj, PLATFORM)
             least = min(least, time.process_time() - before)
         return least
 
