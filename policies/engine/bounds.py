@@ -244,11 +244,11 @@ def _too_much_shared(request: Request) -> Iterator[Excess]:
     """Yield what the templates of a workload copy from it, where all copies together exceed a bound by far."""
     before = {copied.field.path: copied.size for copied in _shared(request.kind, request.old_object)}
     for copied in _shared(request.kind, request.object):
-        most = _POD[copied.place]
+        most = _POD[copied.target]
         if copied.size > _EXTREME * most:
             path = copied.field.path
             grown = copied.size > before.get(path, 0)
-            yield Excess(_violation(path, copied.place, copied.size, most), grown, is_extreme=True)
+            yield Excess(_violation(path, copied.target, copied.size, most), grown, is_extreme=True)
 
 
 def _shared(kind: GroupVersionKind, obj: dict[str, Json] | None) -> Iterator[Shared]:

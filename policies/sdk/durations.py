@@ -43,18 +43,18 @@ def parse(text: str) -> int:
     Raises:
         DurationError: the text is not a number with a unit, or several in a row, or stands for more than 292 years.
     """
-    sign, rest = (-1, text[1:]) if text[:1] == "-" else (1, text[1:] if text[:1] == "+" else text)
-    if rest == "0":
+    sign, digits = (-1, text[1:]) if text[:1] == "-" else (1, text[1:] if text[:1] == "+" else text)
+    if digits == "0":
         return 0
     total, position = 0, 0
-    while position < len(rest) <= _MAX_LENGTH:
-        part = _PART.match(rest, position)
+    while position < len(digits) <= _MAX_LENGTH:
+        part = _PART.match(digits, position)
         if part is None or not (part[1] or part[2]):
             break
         amount = Fraction(int(part[1] or "0")) + Fraction(int(part[2] or "0"), 10 ** len(part[2] or ""))
         total += int(amount * _UNITS[part[3]])
         position = part.end()
-    if not rest or position < len(rest):
+    if not digits or position < len(digits):
         raise DurationError("is not a duration: write a number with a unit, such as 30m or 12h")
     if total > _LONGEST:
         raise DurationError("is longer than 292 years, the maximum")

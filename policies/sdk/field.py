@@ -225,8 +225,8 @@ class TemplateField(Field):
     @property
     def labels(self) -> dict[str, str]:
         """The string members of an object of strings, and those that are not known, which raise when they are read."""
-        kept = {key: member for key, member in dict(self.mapping).items() if isinstance(member, str | Unknown)}
-        return _Members(kept) if kept else {}
+        members = {key: member for key, member in dict(self.mapping).items() if isinstance(member, str | Unknown)}
+        return _Members(members) if members else {}
 
 
 class _Members(dict[str, Any]):

@@ -32,9 +32,9 @@ class ObjectView(Field):
 
     def __getitem__(self, key: str | int | Path) -> Field:
         """Return the field that stands for a member, or for what is at the end of a path below it."""
-        first, *rest = key if isinstance(key, tuple) else (key,)
+        first, *remainder = key if isinstance(key, tuple) else (key,)
         member = self._members[first] if isinstance(first, str) and first in self._members else self._home[first]
-        return member[tuple(rest)] if rest else member
+        return member[tuple(remainder)] if remainder else member
 
     def items(self) -> Iterator[tuple[str, Field]]:
         """Yield key and field of each member that is present."""
@@ -58,10 +58,10 @@ class ListView(Field):
 
     def __getitem__(self, key: str | int | Path) -> Field:
         """Return the field that stands for an element, or for what is at the end of a path below it."""
-        first, *rest = key if isinstance(key, tuple) else (key,)
+        first, *remainder = key if isinstance(key, tuple) else (key,)
         known = isinstance(first, int) and 0 <= first < len(self._elements)
         element = self._elements[first] if isinstance(first, int) and known else self._home[first]
-        return element[tuple(rest)] if rest else element
+        return element[tuple(remainder)] if remainder else element
 
     def __iter__(self) -> Iterator[Field]:
         """Yield the elements."""

@@ -33,21 +33,21 @@ def fits(form: str, text: str) -> bool:
     """Tell whether the whole text has this form."""
     if len(text) > LONGEST:
         return False
-    at, place = 0, 0
+    form_index, text_index = 0, 0
     star, resume = -1, 0
-    while place < len(text):
-        if at < len(form) and form[at] == "*":
-            star, resume = at, place
-            at += 1
-        elif at < len(form) and _is(form[at], text[place]):
-            at, place = at + 1, place + 1
+    while text_index < len(text):
+        if form_index < len(form) and form[form_index] == "*":
+            star, resume = form_index, text_index
+            form_index += 1
+        elif form_index < len(form) and _is(form[form_index], text[text_index]):
+            form_index, text_index = form_index + 1, text_index + 1
         elif star >= 0:
             # The last `*` takes one character more; earlier ones never need to.
             resume += 1
-            at, place = star + 1, resume
+            form_index, text_index = star + 1, resume
         else:
             return False
-    return not form[at:].strip("*")
+    return not form[form_index:].strip("*")
 
 
 def _is(sign: str, character: str) -> bool:
@@ -60,18 +60,18 @@ _SPECIAL: Final = re.compile(r"[\\.+*?()|\[\]{}^$]")
 
 def matches(pattern: str, text: str) -> bool:
     """Tell whether the whole text fits the pattern."""
-    first, *rest = pattern.split("*")
-    if not rest:
+    first, *parts = pattern.split("*")
+    if not parts:
         return pattern == text
-    last = rest.pop()
+    last = parts.pop()
     if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
         return False
     position, end = len(first), len(text) - len(last)
-    for part in rest:
-        found = text.find(part, position, end)
-        if found < 0:
+    for part in parts:
+        start = text.find(part, position, end)
+        if start < 0:
             return False
-        position = found + len(part)
+        position = start + len(part)
     return True
 
 
@@ -80,21 +80,21 @@ def expression(pattern: str) -> str:
     return ".*".join(_SPECIAL.sub(r"\\\g<0>", part) for part in pattern.split("*"))
 
 
-def overlap(one: str, other: str) -> bool:
+def overlap(left: str, right: str) -> bool:
     """Tell whether some text fits both patterns; the work grows as the product of their lengths."""
-    start, other_start = one.partition("*")[0], other.partition("*")[0]
-    if not (start.startswith(other_start) or other_start.startswith(start)):
+    left_start, right_start = left.partition("*")[0], right.partition("*")[0]
+    if not (left_start.startswith(right_start) or right_start.startswith(left_start)):
         return False
     # Pairs of positions that some common start of a text can reach; a loop, because patterns may be long.
-    pending, seen = [(0, 0)], {(0, 0)}
+    pending, visited = [(0, 0)], {(0, 0)}
     while pending:
         i, j = pending.pop()
-        if i == len(one) and j == len(other):
+        if i == len(left) and j == len(right):
             return True
-        for step in _steps(one[i : i + 1], other[j : j + 1]):
+        for step in _steps(left[i : i + 1], right[j : j + 1]):
             reached = (i + step[0], j + step[1])
-            if reached not in seen:
-                seen.add(reached)
+            if reached not in visited:
+                visited.add(reached)
                 pending.append(reached)
     return False
 

@@ -192,8 +192,8 @@ def _container(container: Field, ctx: AnyContext, zero: set[str]) -> ContainerDe
     limits, requests, claims = block.get("limits"), block.get("requests"), block.get("claims")
     resources: dict[str, int] = {}
     # A request that is absent defaults to the limit; one that is present wins.
-    asked = {**(limits if isinstance(limits, dict) else {}), **(requests if isinstance(requests, dict) else {})}
-    for name, value in asked.items():
+    amounts = {**(limits if isinstance(limits, dict) else {}), **(requests if isinstance(requests, dict) else {})}
+    for name, value in amounts.items():
         if "/" not in name or not (ctx.platform.is_accelerator(name) or name in ctx.derived(_of_classes)):
             continue
         try:
@@ -285,9 +285,9 @@ def _claimed(pod: Field, ctx: AnyContext) -> tuple[dict[str, int], tuple[str, ..
             if _is_absent(claim, ctx):
                 absent.append(claim["name"].text)
             continue
-        for asked in requested_devices(spec):
-            granted = max(asked, key=lambda name: asked[name])
-            for name, count in asked.items():
+        for counts in requested_devices(spec):
+            granted = max(counts, key=lambda name: counts[name])
+            for name, count in counts.items():
                 if ctx.platform.is_accelerator_class(name):
                     classes[name] = classes.get(name, 0) + (count if name == granted else 0)
     return classes, tuple(unresolved), tuple(absent)
@@ -296,10 +296,10 @@ def _claimed(pod: Field, ctx: AnyContext) -> tuple[dict[str, int], tuple[str, ..
 def claim_spec(claim: Field, ctx: AnyContext) -> Field | None:
     """Return the spec of the ResourceClaim behind an entry of `spec.resourceClaims`; None where it is not known."""
     kind, name = _behind(claim)
-    found = named(ctx.facts.list(kind, ctx.request.namespace), name)
-    if found is None:
+    definition = named(ctx.facts.list(kind, ctx.request.namespace), name)
+    if definition is None:
         return None
-    return found["spec", "spec"] if kind is objects.RESOURCE_CLAIM_TEMPLATE else found["spec"]
+    return definition["spec", "spec"] if kind is objects.RESOURCE_CLAIM_TEMPLATE else definition["spec"]
 
 
 def _behind(claim: Field) -> tuple[Kind, str]:

@@ -133,9 +133,13 @@ def _failure(pool: LaunchPool, wanted: Demand) -> Failure:
         return Failure("limits", text, pool.closed, f"raise its limit of {pool.closed}")
     for taint, effect in pool.taints:
         if not tolerated(wanted.pod, taint, effect):
-            shown = _shown_taint(taint, effect)
+            printable = _shown_taint(taint, effect)
             return Failure(
-                "taints", f"taint {shown} is not tolerated", taint.key, f"tolerate the taint {shown}", of_pod=True
+                "taints",
+                f"taint {printable} is not tolerated",
+                taint.key,
+                f"tolerate the taint {printable}",
+                of_pod=True,
             )
     hindered = _hindered(pool, wanted)
     if hindered:
@@ -309,10 +313,10 @@ def _most(offer: Offer, types: int, resource: str) -> Amount:
     elif resource == "memory":
         scale, unit, reserved = catalogue.capacity["memory"], 2**20, offer.reserved
     else:
-        found = catalogue.allocatable.get(resource)
-        if found is None:
+        known = catalogue.allocatable.get(resource)
+        if known is None:
             return 0
-        scale = found
+        scale = known
     most = next((number for number in reversed(scale.numbers) if scale.at_least(number) & types), reserved)
     return unit * (most - reserved)
 
@@ -353,22 +357,22 @@ def _allowing(pool: LaunchPool, offer: Offer, required: Requirements, wanted: De
 
 def _most_daemons(offer: Offer) -> dict[str, int]:
     """Return the most that DaemonSets request on any type, which they may request on another one too."""
-    found: dict[str, int] = {}
+    most: dict[str, int] = {}
     for group in offer.groups:
         for resource, amount in group.daemons.items():
-            found[resource] = max(found.get(resource, 0), amount)
-    return found
+            most[resource] = max(most.get(resource, 0), amount)
+    return most
 
 
 def _sharing(label: str, types: int, catalogue: InstanceTypes) -> int:
     """Return the types that have the value of a label that one of some types has; all where no type has the label."""
     if label not in catalogue.values:
         return catalogue.everything
-    found = 0
+    sharing = 0
     for having in catalogue.values[label].values():
         if having & types:
-            found |= having
-    return found
+            sharing |= having
+    return sharing
 
 
 def _over_limits(pool: LaunchPool, offer: Offer, types: int) -> Failure:

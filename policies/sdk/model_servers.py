@@ -30,9 +30,9 @@ class Arguments(Struct, frozen=True):
         """Return the last value of an option, given as `--name value` or `--name=value`; None where it is absent."""
         value = None
         for position, word in enumerate(self.words):
-            name, equals, rest = word.partition("=")
+            name, equals, text = word.partition("=")
             if _normal(name) in names:
-                value = rest if equals else (self.words[position + 1] if position + 1 < len(self.words) else "")
+                value = text if equals else (self.words[position + 1] if position + 1 < len(self.words) else "")
         return value
 
     def has_beginning(self, beginnings: Sequence[str]) -> bool:
@@ -71,7 +71,7 @@ def running_server(container: Field, started: tuple[Started, ...]) -> Running | 
     """
     if len(started) == 1 and not started[0].program:
         return _of_image(container, started[0].words)
-    servers = [found for program in started if (found := _of_program(program))]
+    servers = list(filter(None, map(_of_program, started)))
     if not servers:
         return None
     server, words = servers[0]
@@ -94,8 +94,8 @@ def repository_of(container: Field) -> str:
 
 def _of_image(container: Field, words: tuple[str, ...]) -> Running | None:
     image, _ = image_of(container)
-    found = (server for server in SERVERS if image in server.images)
-    return next((Running(server, Arguments(words), alone=True) for server in found), None)
+    matching = (server for server in SERVERS if image in server.images)
+    return next((Running(server, Arguments(words), alone=True) for server in matching), None)
 
 
 def _of_program(started: Started) -> tuple[ModelServer, tuple[str, ...]] | None:
@@ -105,8 +105,8 @@ def _of_program(started: Started) -> tuple[ModelServer, tuple[str, ...]] | None:
             if started.program == program and (not word or words[:1] == (word,)):
                 return server, words[1:] if word else words
     if started.program.startswith("python"):
-        module, rest = _module(words)
-        return next(((server, rest) for server in SERVERS if module in server.modules), None)
+        module, arguments = _module(words)
+        return next(((server, arguments) for server in SERVERS if module in server.modules), None)
     return None
 
 

@@ -132,9 +132,9 @@ def requirement_entries(pool: Field, ctx: AnyContext) -> Iterator[Entry]:
     template = node_template(pool, ctx)
     auto_mode = _may_be_auto_mode(template)
     for field in template["spec", "requirements"]:
-        found = scheduling.read_requirement(field)
-        if found:
-            yield Entry(field, _label(found[0], auto_mode=auto_mode), found[1])
+        requirement = scheduling.read_requirement(field)
+        if requirement:
+            yield Entry(field, _label(requirement[0], auto_mode=auto_mode), requirement[1])
     if template is pool:
         return
     for key, field in template["metadata", "labels"].items():
@@ -279,8 +279,8 @@ def unknown_accelerated(types: MatchingTypes) -> tuple[str, ...]:
     return tuple(name for name in unknown if _is_accelerated_category(_LETTERS.match(name), catalogue))
 
 
-def _is_accelerated_category(found: re.Match[str] | None, catalogue: InstanceTypes) -> bool:
-    known = catalogue.of(_CATEGORY, found[0]) if found else 0
+def _is_accelerated_category(category: re.Match[str] | None, catalogue: InstanceTypes) -> bool:
+    known = catalogue.of(_CATEGORY, category[0]) if category else 0
     return bool(known) and not known & ~catalogue.accelerated
 
 
@@ -334,13 +334,13 @@ def accelerator_taint_keys(ctx: AnyContext) -> frozenset[str]:
 
 def limits(pool: Field) -> dict[str, quantity.Amount]:
     """Return the limits of a NodePool by resource; a NodeClaim has none. Those that are no quantity are left out."""
-    found: dict[str, quantity.Amount] = {}
+    amounts: dict[str, quantity.Amount] = {}
     for name, field in pool["spec", "limits"].items():
         try:
-            found[name] = quantity.parse(field.value)
+            amounts[name] = quantity.parse(field.value)
         except quantity.QuantityError:
             continue
-    return found
+    return amounts
 
 
 def above(types: InstanceTypes, resource: str, limit: quantity.Amount) -> int:
@@ -394,9 +394,9 @@ def _is_listed(requirement: Requirement | None) -> bool:
 def _classes(values: Callable[[str], Collection[str]], ctx: AnyContext) -> frozenset[WorkloadClass]:
     """Return the classes that the first label names whose values name any."""
     for key, names in class_labels(ctx):
-        found = frozenset(names[value] for value in values(key) if value in names)
-        if found:
-            return found
+        classes = frozenset(names[value] for value in values(key) if value in names)
+        if classes:
+            return classes
     return frozenset()
 
 

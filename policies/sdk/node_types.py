@@ -136,9 +136,9 @@ def own_types(ctx: AnyContext) -> InstanceTypes | None:
 def _of_cluster(nodes: Known, ctx: AnyContext) -> InstanceTypes | None:
     catalogue, platform = ctx.platform.catalogue, ctx.platform
     slices = ctx.facts.list(RESOURCE_SLICE)
-    shown = node_types(nodes.items, slices.items if isinstance(slices, Known) else (), platform)
+    observed = node_types(nodes.items, slices.items if isinstance(slices, Known) else (), platform)
     listed = {entry.name for entry in catalogue.types}
-    every = (*catalogue.types, *(entry for entry in shown.types if entry.name not in listed))
+    every = (*catalogue.types, *(entry for entry in observed.types if entry.name not in listed))
     return index(every, platform.is_accelerator, complete=catalogue.complete) if every else None
 
 

@@ -99,20 +99,20 @@ def pod_templates(group: str, kind: str, root: Field, added: Sequence[TemplatePa
     """
     known = TEMPLATES.get((group, kind), ())
     if (group, kind) in _NESTING:
-        for held in nested(group, kind, root):
-            yield from held.templates
+        for inner in nested(group, kind, root):
+            yield from inner.templates
         return
     view = VIEWS.get((group, kind))
     if view and shares_too_much(group, kind, root):
         return
     for path in known:
-        for found in _at(root, path):
-            template = view(found, root) if view else found
+        for field in _at(root, path):
+            template = view(field, root) if view else field
             if template is not None:
                 yield template
     for path in added:
-        for found in _at(root, path) if path not in known else ():
-            template = added_template(found, root)
+        for field in _at(root, path) if path not in known else ():
+            template = added_template(field, root)
             if template is not None:
                 yield template
 
@@ -136,21 +136,21 @@ class Nested(NamedTuple):
 def nested(group: str, kind: str, root: Field) -> Iterator[Nested]:
     """Yield the objects that an object of this type holds; an object that holds others again is left out."""
     for path in TEMPLATES[group, kind] if (group, kind) in _NESTING else ():
-        for found in _at(root, path):
-            api_version, name = found["apiVersion"].text, found["kind"].text
+        for field in _at(root, path):
+            api_version, name = field["apiVersion"].text, field["kind"].text
             if (api_version.rpartition("/")[0], name) not in _NESTING:
-                yield Nested(api_version, name, found)
+                yield Nested(api_version, name, field)
 
 
-def added_template(found: Field, root: Field) -> Field | None:
+def added_template(field: Field, root: Field) -> Field | None:
     """See a Pod template, or a Pod spec without one, as a Pod template; None for anything else.
 
     The Pods of a bare Pod spec are taken to have the labels and annotations of the whole object.
     """
-    if isinstance(found["spec"].value, dict):
-        return found
-    if isinstance(found["containers"].value, list):
-        return ObjectView(found, {"metadata": root["metadata"], "spec": found})
+    if isinstance(field["spec"].value, dict):
+        return field
+    if isinstance(field["containers"].value, list):
+        return ObjectView(field, {"metadata": root["metadata"], "spec": field})
     return None
 
 

@@ -578,7 +578,7 @@ def first_conflict(pool: LaunchPool, required: Requirements) -> str:
 
 def fitting_types(offer: Offer, types: int, wanted: Demand) -> int:
     """Return which of some types have what a Pod requests beside their DaemonSets."""
-    found = 0
+    fitting = 0
     for group in offer.groups:
         left = types & group.types
         if left:
@@ -590,8 +590,8 @@ def fitting_types(offer: Offer, types: int, wanted: Demand) -> int:
             for resource, amount in group.daemons.items() if left else ():
                 if resource not in wanted.whole:
                     left &= types_with(offer, resource, amount)
-            found |= left
-    return found
+            fitting |= left
+    return fitting
 
 
 def types_with(offer: Offer, resource: str, amount: int) -> int:

@@ -72,7 +72,7 @@ def parse(value: Json) -> Amount:
             return int(value)
         if len(value) > _MAX_LENGTH:
             _parse_text(value[:_MAX_LENGTH])  # its beginning says what is wrong with nearly all such texts
-            raise QuantityError(f"{_shown(value)} has {len(value)} characters: write a shorter number")
+            raise QuantityError(f"{_printable(value)} has {len(value)} characters: write a shorter number")
         return _parse_usual(value) if len(value) <= _USUAL_LENGTH else _parse_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         refuse_unknown(value)
@@ -90,17 +90,17 @@ def _parse_text(text: str) -> Amount:
     text = text.strip(_SPACES)
     sign, whole, decimals, suffix = _NUMBER.fullmatch(text).groups("")  # type: ignore[union-attr] # matches any text
     if len(whole) + len(decimals) > _MAX_DIGITS:
-        raise QuantityError(f"{_shown(text)} has more than {_MAX_DIGITS} digits: write a shorter number")
+        raise QuantityError(f"{_printable(text)} has more than {_MAX_DIGITS} digits: write a shorter number")
     scale = _scale(suffix)
     if scale is None and whole + decimals:
         raise QuantityError(
-            f"{_shown(text)} is not a quantity: {_shown(suffix)} after the number is not a known suffix; "
+            f"{_printable(text)} is not a quantity: {_printable(suffix)} after the number is not a known suffix; "
             f"write {sign}{whole or '0'}{'.' + decimals if decimals else ''} alone, or one of "
             "m, k, M, G, T, Ki, Mi, Gi, Ti",
         )
     # Without digits the API server reads a suffix that its fast path can do, and no other.
     if not text or scale is None or (not whole + decimals and (suffix in {"Pi", "Ei"} or scale < _NANO)):
-        raise QuantityError(f"{_shown(text)} is not a quantity: write a number such as 1 or 16Gi")
+        raise QuantityError(f"{_printable(text)} is not a quantity: write a number such as 1 or 16Gi")
     amount = Fraction(int(whole or "0") * 10 ** len(decimals) + int(decimals or "0"), 10 ** len(decimals)) * scale
     nano = -((-amount * 10**9) // 1)
     amount = min(Fraction(nano, 10**9), Fraction(_MAX))
@@ -128,5 +128,5 @@ def type_name(value: Json) -> str:
     return names.get(type(value), "null")
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     return f'"{text}"' if len(text) <= 40 else f'"{text[:37]}..."'

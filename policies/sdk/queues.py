@@ -110,13 +110,13 @@ def _admitted(pod: Field, ctx: AnyContext) -> _Admitted:
     queue = queue_name(pod, ctx)
     if not queue:
         return _Admitted((_Change(),))
-    found = _flavors(queue, ctx)
-    if isinstance(found, Skip):
-        return _Admitted((_Change(),), found)
+    flavors = _flavors(queue, ctx)
+    if isinstance(flavors, Skip):
+        return _Admitted((_Change(),), flavors)
     own = ctx.derived(alternatives)
     fitting = [
         flavor
-        for flavor in found
+        for flavor in flavors
         if any(
             all(normalized(k) not in r or r[normalized(k)].allows(v) for k, v in _labels(flavor).items()) for r in own
         )
@@ -139,7 +139,7 @@ def queue_name(pod: Field, ctx: AnyContext, label: str = QUEUE_LABEL) -> str:
         roots = [ctx.wrapper.root, *roots]
     labels = [pod["metadata", "labels"]]
     labels += [root[path] for root in roots for path in _LABELS]
-    return next((found[label].text for found in labels if found[label].text), "")
+    return next((block[label].text for block in labels if block[label].text), "")
 
 
 _LABELS: Final = (("metadata", "labels"), ("spec", "jobTemplate", "metadata", "labels"))
@@ -156,20 +156,20 @@ def _flavors(queue: str, ctx: AnyContext) -> list[Field] | Skip:
     names = list(dict.fromkeys(_names(cluster, frozenset(ctx.derived(gpu_demand).resources))))
     if not names or len(names) > _MOST_FLAVORS:
         return Skip(f"ClusterQueue {cluster['metadata', 'name'].text} names {len(names)} flavors for it")
-    found: list[Field] = []
+    flavors: list[Field] = []
     for name in names:
         flavor = _named(objects.RESOURCE_FLAVOR, name, ctx)
         if isinstance(flavor, Skip):
             return flavor
-        found.append(flavor)
-    return found
+        flavors.append(flavor)
+    return flavors
 
 
 def _named(kind: Kind, name: str, ctx: AnyContext, namespace: str | None = None) -> Field | Skip:
     fact = ctx.facts.list(kind, namespace)
-    found = named(fact, name)
-    if found is not None:
-        return found
+    queue_object = named(fact, name)
+    if queue_object is not None:
+        return queue_object
     return object_doubt(fact, kind, name) or Skip(f"{kind.name} {name} does not exist", coming=True)
 
 
@@ -184,11 +184,11 @@ def _names(cluster: Field, resources: frozenset[str]) -> Iterator[str]:
 def _change(pod: Field, flavor: Field, ctx: AnyContext) -> _Change:
     spec = pod["spec"]
     tolerations, selector = spec["tolerations"], spec["nodeSelector"]
-    given = [Shaped(tolerations, each.value) for each in flavor["spec", "tolerations"]]
+    flavor_tolerations = [Shaped(tolerations, toleration.value) for toleration in flavor["spec", "tolerations"]]
     labels = {key: Shaped(selector, value) for key, value in _labels(flavor).items() if not selector[key]}
     members: dict[str, Field] = {}
-    if given:
-        members["tolerations"] = ListView(tolerations, [*tolerations, *given])
+    if flavor_tolerations:
+        members["tolerations"] = ListView(tolerations, [*tolerations, *flavor_tolerations])
     if labels:
         members["nodeSelector"] = ObjectView(selector, {**labels, **dict(selector.items())})
     name, added = flavor["metadata", "name"].text, frozenset(labels)

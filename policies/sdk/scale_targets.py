@@ -59,26 +59,26 @@ def scale_target(scaler: Field) -> ScaleTarget | None:
 
 def by_target(known: Known, _ctx: AnyContext) -> dict[ScaleTarget, list[Field]]:
     """Return known scalers by what they scale."""
-    found: dict[ScaleTarget, list[Field]] = {}
+    scalers: dict[ScaleTarget, list[Field]] = {}
     for scaler in known.items:
         target = scale_target(scaler)
         if target:
-            found.setdefault(target, []).append(scaler)
-    return found
+            scalers.setdefault(target, []).append(scaler)
+    return scalers
 
 
 def target_demand(target: ScaleTarget, ctx: AnyContext) -> GpuDemand | None:
     """Return what one replica of a target asks for; None where the target is not known."""
-    found = target_workload(target, ctx)
-    return workload_demand(*found, ctx) if found else None
+    workload = target_workload(target, ctx)
+    return workload_demand(*workload, ctx) if workload else None
 
 
 def target_workload(target: ScaleTarget, ctx: AnyContext) -> tuple[Kind, Field] | None:
     """Return the kind and the object of a target in the request's namespace; None where it is not known."""
     for kind in TARGET_KINDS:
         if (kind.group, kind.name) == (target.group, target.kind):
-            found = named(ctx.facts.list(kind, ctx.request.namespace), target.name)
-            return (kind, found) if found else None
+            workload = named(ctx.facts.list(kind, ctx.request.namespace), target.name)
+            return (kind, workload) if workload else None
     return None
 
 

@@ -161,10 +161,10 @@ def intersect(requirements: Sequence[Requirement]) -> Requirement:
 
 def combine(requirements: Iterable[tuple[str, Requirement]]) -> dict[str, Requirement]:
     """Narrow by label what several requirements say."""
-    found: dict[str, list[Requirement]] = {}
+    by_key: dict[str, list[Requirement]] = {}
     for key, requirement in requirements:
-        found.setdefault(key, []).append(requirement)
-    return {key: intersect(of_key) for key, of_key in found.items()}
+        by_key.setdefault(key, []).append(requirement)
+    return {key: intersect(of_key) for key, of_key in by_key.items()}
 
 
 def is_only(value: str) -> Requirement:
@@ -208,8 +208,8 @@ def meeting(key: str, requirement: Requirement, catalogue: InstanceTypes) -> int
 
 
 def _number(text: str) -> int | None:
-    found = _NUMBER.fullmatch(text)
-    number = int(found[1] + found[2]) if found else None
+    match = _NUMBER.fullmatch(text)
+    number = int(match[1] + match[2]) if match else None
     return number if number is not None and -_GREATEST - 1 <= number <= _GREATEST else None
 
 
@@ -220,10 +220,10 @@ def _within(value: str, gte: int | None, lte: int | None) -> bool:
     return number is not None and (gte is None or number >= gte) and (lte is None or number <= lte)
 
 
-def _tighter(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return choose(one, other)
+def _tighter(choose: Callable[[int, int], int], left: int | None, right: int | None) -> int | None:
+    if left is None or right is None:
+        return left if right is None else right
+    return choose(left, right)
 
 
 # Where the terms of the required node affinity are.
@@ -263,9 +263,9 @@ def may_have(key: str, value: str, ctx: AnyContext) -> bool:
 
 def selected(key: str, ctx: AnyContext) -> frozenset[str]:
     """Return the values, one of which the label of the Pod's node must have; empty where it may have others."""
-    found = [required.get(key) for required in ctx.derived(alternatives)]
-    named = [r.values for r in found if r is not None and r.operator == "In"]
-    return frozenset().union(*named) if len(named) == len(found) else frozenset()
+    requirements = [required.get(key) for required in ctx.derived(alternatives)]
+    named = [r.values for r in requirements if r is not None and r.operator == "In"]
+    return frozenset().union(*named) if len(named) == len(requirements) else frozenset()
 
 
 def selecting_by(*keys: str) -> Concern:
@@ -281,13 +281,13 @@ def _selector(pod: Field) -> dict[str, str]:
 def _narrowed(selector: dict[str, Requirement], term: Field) -> Requirements:
     """Return what a term requires, in front of the selector, which all terms share rather than copy."""
     read = (read_requirement(entry) for entry in term["matchExpressions"])
-    found = combine(each for each in read if each)
+    combined = combine(requirement for requirement in read if requirement)
     if not selector:
-        return found
-    for key in found:
+        return combined
+    for key in combined:
         if key in selector:
-            found[key] = found[key].intersect(selector[key])
-    return ChainMap(found, selector)
+            combined[key] = combined[key].intersect(selector[key])
+    return ChainMap(combined, selector)
 
 
 # A decimal integer as the API server reads it (`k8s.io/apimachinery/pkg/api/validate/content`, IsDecimalInteger).

@@ -82,14 +82,14 @@ def argo_template(template: Field, workflow: Field) -> Field | None:
 
 
 def _workflow_view(path: tuple[str, ...]) -> Callable[[Field, Field], Field | None]:
-    return lambda found, root: argo_template(found, root[path])
+    return lambda part, root: argo_template(part, root[path])
 
 
 class Shared(NamedTuple):
     """A list or map of a workload that each of its `pods` Pod templates has at `place`, such as `spec.volumes`."""
 
     field: Field
-    place: str
+    target: str
     pods: int
 
     @property
@@ -124,7 +124,7 @@ def shared(group: str, kind: str, root: Field) -> tuple[Shared, ...]:
             copied += [(layer, block, f"metadata.{block}") for block in ("labels", "annotations")]
     else:
         return ()
-    return tuple(Shared(layer[name], place, pods) for layer, name, place in copied if layer[name])
+    return tuple(Shared(layer[name], target, pods) for layer, name, target in copied if layer[name])
 
 
 def _own_containers(template: Field) -> list[Field]:
@@ -135,7 +135,7 @@ def _own_containers(template: Field) -> list[Field]:
 def shares_too_much(group: str, kind: str, root: Field) -> bool:
     """Whether the Pods of an object copy more from it than any real one does."""
     try:
-        return sum(each.size for each in shared(group, kind, root)) > _MOST_SHARED
+        return sum(part.size for part in shared(group, kind, root)) > _MOST_SHARED
     except UnknownValueError:
         return False  # a template of the check, whose known values were counted before
 
@@ -200,9 +200,9 @@ def _spark_resources(role: str, conf: Field) -> Iterator[Field]:
 
 def _shares(amounts: Iterable[Field]) -> Field:
     """Return resources of which the limits are maps from resource to amount, each in its own place."""
-    found = list(amounts)
-    limits = {name: amount for each in found for name, amount in each.items()}
-    return ObjectView(found[0], {"limits": ObjectView(Shaped(found[0], {}), limits)}) if found else _ABSENT
+    fields = list(amounts)
+    limits = {name: amount for field in fields for name, amount in field.items()}
+    return ObjectView(fields[0], {"limits": ObjectView(Shaped(fields[0], {}), limits)}) if fields else _ABSENT
 
 
 def _prefixed(conf: Field, prefix: str) -> Field:
@@ -228,9 +228,9 @@ def flink_pod(role: Field, root: Field) -> Field | None:
     ]
     main = [Shaped(amount, {"name": "flink-main-container", "resources": {"limits": amount.value}}) for amount in gpus]
     tolerations = [
-        Shaped(written, {key: value for key, _, value in (pair.partition(":") for pair in each.split(","))})
-        for each in written.text.split(";")
-        if each.strip()
+        Shaped(written, {key: value for key, _, value in (pair.partition(":") for pair in toleration.split(","))})
+        for toleration in written.text.split(";")
+        if toleration.strip()
     ]
     pod = {
         key: joined(own["spec", key], [*common["spec", key], *more])
@@ -292,12 +292,12 @@ def dynamo_pod(service: Field, root: Field) -> Field | None:
     `resources` of a service have short names, such as `gpu`. They come before those of its main container. None where the
     operator replaces the GPUs by a claim of its own (`gpuMemoryService`), and for a component without a Pod template.
     """
-    if any(each["gpuMemoryService", "enabled"].value is True for each in (service, service["experimental"])):
+    if any(part["gpuMemoryService", "enabled"].value is True for part in (service, service["experimental"])):
         return None
     if service.path[1:2] == ("components",):
         template = service["podTemplate"]
         layers = {block: (template["metadata", block], root["spec", block]) for block in ("labels", "annotations")}
-        metadata = ObjectView(template["metadata"], {block: merged(*each) for block, each in layers.items()})
+        metadata = ObjectView(template["metadata"], {block: merged(*part) for block, part in layers.items()})
         return ObjectView(template, {"metadata": metadata, "spec": template["spec"]}) if template.mapping else None
     extra = service["extraPodSpec"]
     main, resources = extra["mainContainer"], service["resources"]
@@ -341,8 +341,8 @@ VIEWS: Final[dict[tuple[str, str], Callable[[Field, Field], Field | None]]] = {
     ("production-stack.vllm.ai", "VLLMRuntime"): vllm_pod,
     ("serving.kserve.io", "InferenceService"): kserve_component,
     ("serving.kserve.io", "LLMInferenceService"): llm_pod,
-    ("sparkoperator.k8s.io", "ScheduledSparkApplication"): lambda found, root: spark_pod(
-        found, ObjectView(root, {"spec": root["spec", "template"]})
+    ("sparkoperator.k8s.io", "ScheduledSparkApplication"): lambda part, root: spark_pod(
+        part, ObjectView(root, {"spec": root["spec", "template"]})
     ),
     ("sparkoperator.k8s.io", "SparkApplication"): spark_pod,
 }

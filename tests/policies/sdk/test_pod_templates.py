@@ -297,7 +297,7 @@ def test_what_each_pod_copies_from_its_workload(
     kind: str, spec: dict[str, Any], expected: dict[tuple[str, str], int]
 ) -> None:
     found = shared(*kind.split(), Field({"spec": spec}))
-    assert {(render(each.field.path), each.place): each.size for each in found} == expected
+    assert {(render(each.field.path), each.target): each.size for each in found} == expected
 
 
 @pytest.mark.parametrize(("volumes", "templates"), [(100_000, 2), (100_001, 0)])
