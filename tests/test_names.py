@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
     "certs",
+    "policies/pods",
     "tools",
     "webhook/admission",
     "webhook/audit",

@@ -24,7 +24,7 @@ OWN_AMOUNTS: Final = frozenset(
 )
 
 
-class Asked(Struct, frozen=True):
+class RequestedAmount(Struct, frozen=True):
     """What a container asks of one accelerator resource; None where it says nothing."""
 
     container: Field
@@ -43,19 +43,19 @@ class Asked(Struct, frozen=True):
         return self.container["resources", "requests" if self.limit is None else "limits", self.name]
 
 
-def asked(pod: Field, ctx: AnyContext) -> tuple[Asked, ...]:
+def requested_amounts(pod: Field, ctx: AnyContext) -> tuple[RequestedAmount, ...]:
     """Return what each container asks of each accelerator; what is no quantity is left out, and refused elsewhere."""
-    return tuple(_asked(pod, ctx))
+    return tuple(_requested_amounts(pod, ctx))
 
 
-def _asked(pod: Field, ctx: AnyContext) -> Iterator[Asked]:
+def _requested_amounts(pod: Field, ctx: AnyContext) -> Iterator[RequestedAmount]:
     for container in (*pod["spec", "initContainers"], *pod["spec", "containers"]):
         blocks = container["resources", "limits"], container["resources", "requests"]
         names = dict.fromkeys(name for block in blocks for name in block.mapping if "/" in name)
         for name in filter(ctx.platform.is_accelerator, names):
             limit, request = (_amount(block[name]) for block in blocks)
             if limit is not None or request is not None:
-                yield Asked(container, name, limit, request)
+                yield RequestedAmount(container, name, limit, request)
 
 
 def _amount(field: Field) -> Amount | None:

@@ -66,10 +66,10 @@ class Workers(NamedTuple):
 def workers(job: Field, ctx: AnyContext) -> list[Workers]:
     """Return the Pods with accelerators of a job of `KINDS`; none where they may work alone, or are fewer than two."""
     kind = next(kind for kind in KINDS if kind.covers(ctx.request.kind))
-    found = [each for each in _workers(kind, job, ctx) if each.demand and each.pods > 0]
-    if kind not in _TOGETHER and not any(each.ctx.derived(launches_on_nodes) for each in found):
+    groups = [group for group in _workers(kind, job, ctx) if group.demand and group.pods > 0]
+    if kind not in _TOGETHER and not any(group.ctx.derived(launches_on_nodes) for group in groups):
         return []
-    return found if sum(each.pods for each in found) > 1 else []
+    return groups if sum(group.pods for group in groups) > 1 else []
 
 
 class Spread(NamedTuple):
@@ -82,28 +82,28 @@ class Spread(NamedTuple):
     @property
     def largest(self) -> Workers:
         """The template with the most Pods."""
-        return max(self.workers, key=lambda each: each.pods)
+        return max(self.workers, key=lambda group: group.pods)
 
     def __str__(self) -> str:
-        return f"{sum(each.pods for each in self.workers)} Pods with {self.total} {self.name} on several nodes"
+        return f"{sum(group.pods for group in self.workers)} Pods with {self.total} {self.name} on several nodes"
 
 
-def spread(found: list[Workers]) -> Spread | None:
+def spread(groups: list[Workers]) -> Spread | None:
     """Return the workers that request more of a resource together than any node has on which one of them fits."""
     for name in _WHOLE:
-        asking = [each for each in found if name in each.demand.resources]
-        total = sum(each.pods * each.demand.resources[name] for each in asking)
-        if asking and total > max(_most_on_a_node(each, name) for each in asking):
+        asking = [group for group in groups if name in group.demand.resources]
+        total = sum(group.pods * group.demand.resources[name] for group in asking)
+        if asking and total > max(_most_on_a_node(group, name) for group in asking):
             return Spread(name, asking, total)
     return None
 
 
-def _most_on_a_node(each: Workers, name: str) -> int:
-    types = selected_types(each.ctx)
+def _most_on_a_node(group: Workers, name: str) -> int:
+    types = selected_types(group.ctx)
     if types is None:
         return _MOST_ON_A_NODE
-    scale = each.ctx.table(INSTANCE_TYPES).allocatable[name]
-    types &= scale.at_least(each.demand.resources[name])
+    scale = group.ctx.table(INSTANCE_TYPES).allocatable[name]
+    types &= scale.at_least(group.demand.resources[name])
     return max((number for number in scale.numbers if scale.at_least(number) & types), default=_MOST_ON_A_NODE)
 
 

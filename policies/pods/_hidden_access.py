@@ -52,7 +52,7 @@ class Sign(Struct, frozen=True):
 
     Attributes:
         field: where it is.
-        what: what it does, as the start of a sentence.
+        effect: what it gives access to, as the start of a sentence.
         at_most: WARN where the sign only may give access, because it depends on what the Pod does not show.
         vendor: of a sign that names devices, the domain of the resources whose devices it names; else empty.
         whole: of a sign that names devices, whether it names more than slices of GPUs.
@@ -61,7 +61,7 @@ class Sign(Struct, frozen=True):
     """
 
     field: Field
-    what: str
+    effect: str
     at_most: Stance = Stance.ENFORCE
     vendor: str = ""
     whole: bool = True
@@ -113,18 +113,18 @@ def named(pod: Field, containers: tuple[Field, ...]) -> Iterator[Sign]:
             path = _clean(mount["mountPath"].text)
             device = path.removeprefix(_DEVICE_LIST).strip("/")
             if path.startswith(_DEVICE_LIST) and mount["name"].text in null_volumes and _is_listed(device):
-                what = f"a mount at {_DEVICE_LIST} exposes GPUs to a container"
-                yield Sign(mount["mountPath"], what, vendor="nvidia.com", whole=not _is_slice(device))
+                effect = f"a mount at {_DEVICE_LIST} exposes GPUs to a container"
+                yield Sign(mount["mountPath"], effect, vendor="nvidia.com", whole=not _is_slice(device))
 
 
 def annotated(pod: Field) -> Iterator[Sign]:
     """Yield the annotations that inject accelerators into the containers of a Pod."""
     for key, annotation in pod["metadata", "annotations"].items():
         devices = annotation.text.split(",") if key.startswith(_CDI) else ()
-        found = {device.partition("=")[2]: vendor for device in devices if (vendor := vendor_of(device.strip()))}
-        if found:
-            whole = not all(map(_is_slice, found))
-            vendor = next(iter(found.values()))
+        vendors = {device.partition("=")[2]: vendor for device in devices if (vendor := vendor_of(device.strip()))}
+        if vendors:
+            whole = not all(map(_is_slice, vendors))
+            vendor = next(iter(vendors.values()))
             yield Sign(annotation, f"{key} injects devices into the containers", vendor=vendor, whole=whole)
 
 
@@ -133,11 +133,11 @@ def _of_variable(name: str, variable: Field, pod: Field) -> Iterator[Sign]:
     source = variable["valueFrom"]
     if source.mapping:
         value, origin = _referenced(source, pod)
-        what = f"{name} takes its value from {origin} and {'may expose' if value is None else 'exposes'} {devices} to a container"
+        effect = f"{name} takes its value from {origin} and {'may expose' if value is None else 'exposes'} {devices} to a container"
         if value is None:
-            yield Sign(source, what, Stance.WARN, vendor, variable=variable)
+            yield Sign(source, effect, Stance.WARN, vendor, variable=variable)
         elif value not in _NO_DEVICES:
-            yield Sign(source, what, Stance.ENFORCE, vendor, variable=variable)
+            yield Sign(source, effect, Stance.ENFORCE, vendor, variable=variable)
         return
     literal = variable["value"].value
     if literal is None or isinstance(literal, dict | list) or literal in _NO_DEVICES:
@@ -158,8 +158,9 @@ def _referenced(source: Field, pod: Field) -> tuple[str | None, str]:
         known = next((word for member, word in _SOURCES.items() if source[member]), "elsewhere")
         return None, known
     own = _OWN_TEXT.fullmatch(path)
-    place = ("metadata", own[1], own[2]) if own else tuple(path.split("."))
-    return (pod[place].text or None) if place[0] == "metadata" and len(place) <= 3 else None, path.partition("[")[0]
+    field_path = ("metadata", own[1], own[2]) if own else tuple(path.split("."))
+    is_shown = field_path[0] == "metadata" and len(field_path) <= 3
+    return (pod[field_path].text or None) if is_shown else None, path.partition("[")[0]
 
 
 def _null_volumes(pod: Field) -> frozenset[str]:
@@ -226,7 +227,7 @@ def _is_exclusive(clean: str) -> bool:
 
 def uses_gpus(pod: Field) -> bool:
     """Tell whether a Pod that requests no accelerator has a sign that lets it use them on whatever node has them."""
-    containers = tuple(each for name in ("initContainers", "containers") for each in pod["spec", name])
+    containers = tuple(container for name in ("initContainers", "containers") for container in pod["spec", name])
     signs = (*named(pod, containers), *annotated(pod), *exclusive(pod, of_daemon_set=False), *runtime(pod))
     return any(sign.at_most is Stance.ENFORCE for sign in signs)
 
@@ -308,8 +309,8 @@ def _legacy(container: Field) -> Iterator[Sign]:
             and not any(env.having("name", "NVIDIA_VISIBLE_DEVICES"))
             and not any(map(_is_set, required))
         ):
-            what = "CUDA_VERSION without NVIDIA_VISIBLE_DEVICES exposes every GPU of its node to a container"
-            yield Sign(version["name"], what, hint=_VOID_HINT)
+            effect = "CUDA_VERSION without NVIDIA_VISIBLE_DEVICES exposes every GPU of its node to a container"
+            yield Sign(version["name"], effect, hint=_VOID_HINT)
         return
 
 
@@ -343,8 +344,8 @@ def _writable(pod: Field, processes: set[str]) -> Iterator[Sign]:
         for container in pod["spec", name]:
             for mount in container["volumeMounts"]:
                 if mount["name"].text in processes and mount["readOnly"].value is not True:
-                    what = "a writable /proc of the host may allow a container to run programs on its node"
-                    yield Sign(mount["mountPath"], what, Stance.WARN)
+                    effect = "a writable /proc of the host may allow a container to run programs on its node"
+                    yield Sign(mount["mountPath"], effect, Stance.WARN)
 
 
 # --- Paths.

@@ -51,8 +51,8 @@ def is_of_node_group(_pod: Field, ctx: AnyContext) -> bool:
     ]
     if not all(selecting):
         return False
-    given = {key for around in each(ctx.facts.list(NODE_POOL), ctx) for key in around.derived(pool_requirements)}
-    return all(keys - given for keys in selecting)
+    pool_labels = {key for around in each(ctx.facts.list(NODE_POOL), ctx) for key in around.derived(pool_requirements)}
+    return all(keys - pool_labels for keys in selecting)
 
 
 def is_bound(pod: Field, ctx: AnyContext) -> bool:

@@ -145,12 +145,12 @@ def missing_tolerations(
     nodes usually have, unless the Pod selects known NodePools by name: its value is not known, so a toleration of any
     value counts.
     """
-    seen: set[str] = set()
+    visited: set[str] = set()
     for name in demand.names:
         configured = ctx.platform.configured_taints_of(name)
         for taint in ctx.platform.taints_of(name) if configured is None else configured:
-            if taint.key not in seen:
-                seen.add(taint.key)
+            if taint.key not in visited:
+                visited.add(taint.key)
                 relevant = [t for t in tolerations if t["key"].text in {"", taint.key}]
                 yield from _missing(relevant, pod, name, taint, ctx)
 
@@ -170,7 +170,9 @@ def _missing(
             return
         pools.append((name_of_pool, on))
     if pools:
-        yield MissingToleration(name, _tolerating([each for _, on in pools for each in on]), pools[0][0])
+        yield MissingToleration(
+            name, _tolerating([taint_and_effect for _, on in pools for taint_and_effect in on]), pools[0][0]
+        )
     elif not any(_tolerates_key(t, taint) for t in tolerations) and not _selects_known_pools(ctx):
         yield MissingToleration(name, usual)
 
@@ -192,10 +194,10 @@ def _tolerating(taints: list[tuple[Taint, str]]) -> dict[str, Json]:
     """Write one toleration of taints with one key; of the usual value "true", and of several values, by `Exists`."""
     (key,) = {taint.key for taint, _ in taints}
     values, effects = {taint.value for taint, _ in taints}, {effect for _, effect in taints}
-    found: dict[str, Json] = {"key": key, "operator": "Exists"}
+    toleration: dict[str, Json] = {"key": key, "operator": "Exists"}
     if len(values) == 1 and not values & {"", "true"}:
-        found |= {"operator": "Equal", "value": values.pop()}
-    return found | ({"effect": effects.pop()} if len(effects) == 1 else {})
+        toleration |= {"operator": "Equal", "value": values.pop()}
+    return toleration | ({"effect": effects.pop()} if len(effects) == 1 else {})
 
 
 def _tainted_pools(pod: Field, key: str, ctx: AnyContext) -> Iterator[tuple[str, list[tuple[Taint, str]]]]:
@@ -207,13 +209,13 @@ def _tainted_pools(pod: Field, key: str, ctx: AnyContext) -> Iterator[tuple[str,
     for group in derived(pools, _by_taints, ctx) if isinstance(pools, Known) else ():
         # Where a value of them is unknown, it is read again, and the policy is not evaluated.
         taints = group[0].derived(_keeping_off)
-        found = [each for each in taints if each[0].key == key]
-        if not found or not all(tolerated(pod, taint, effect) for taint, effect in taints if taint.key != key):
+        with_key = [(taint, effect) for taint, effect in taints if taint.key == key]
+        if not with_key or not all(tolerated(pod, taint, effect) for taint, effect in taints if taint.key != key):
             continue
         for around in group:
             own = around.derived(_own_requirements)
             if any(_both(own, required) is not None for required in ctx.derived(alternatives)):
-                yield around.subject["metadata", "name"].text, found
+                yield around.subject["metadata", "name"].text, with_key
                 break
 
 
@@ -465,15 +467,15 @@ def _both(own: Requirements, required: Requirements) -> Requirements | None:
     """Return what both require; None where no node has it."""
     if not required:
         return own
-    found = dict(own)
+    combined = dict(own)
     for key, requirement in required.items():
         if key not in own and requirement.operator in {"In", "Exists"} and not key.startswith(_KNOWN):
             return None
-        scheduling.add_requirement(found, key, requirement)
-        empty = found[key].operator == "DoesNotExist" and requirement.operator != "DoesNotExist"
+        scheduling.add_requirement(combined, key, requirement)
+        empty = combined[key].operator == "DoesNotExist" and requirement.operator != "DoesNotExist"
         if empty and key in own:
             return None
-    return found
+    return combined
 
 
 def _has_known_types(around: AnyContext) -> bool:

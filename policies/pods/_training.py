@@ -27,7 +27,7 @@ def trains(pod: Field, ctx: AnyContext) -> bool:
     )
 
 
-def told_by(ctx: AnyContext) -> str:
+def evidence_for_class(ctx: AnyContext) -> str:
     """Return the evidence that the Pod trains, in brackets."""
     return f"(detected as training by: {ctx.derived(workload_class).source})"
 

@@ -110,7 +110,7 @@ def check(job: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
 def _homes(kind: Kind, job: Field) -> Iterator[Field]:
     """Yield the objects that may have the deadline."""
     if kind is objects.JOB_SET:
-        yield from (each["template", "spec"] for each in job["spec", "replicatedJobs"])
+        yield from (replicated["template", "spec"] for replicated in job["spec", "replicatedJobs"])
     else:
         yield job[_HOMES[kind]]
 

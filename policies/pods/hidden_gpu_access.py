@@ -142,16 +142,16 @@ def _evaluated(
     if demand:
         yield from _beside_demand(demand, named, containers, most)
         return
-    found = (*named, *(_hidden_access.exclusive(pod, of_daemon_set=of_daemon_set) if whole_pod else ()))
+    signs = (*named, *(_hidden_access.exclusive(pod, of_daemon_set=of_daemon_set) if whole_pod else ()))
     runtime = tuple(_hidden_access.runtime(pod)) if whole_pod else ()
     if demand.doubt and demand.unknown and runtime:
         # Pods that ask for a GPU run in this runtime.
         yield demand.doubt
     else:
-        found += tuple(sign for sign in runtime if not any(_names_for(sign, other) for other in named))
+        signs += tuple(sign for sign in runtime if not any(_names_for(sign, other) for other in named))
     asks = "regardless of its claim" if demand.unknown else "but the Pod requests no GPU"
-    for sign in found:
-        yield _violation(sign, f"{sign.what}, {asks}", most)
+    for sign in signs:
+        yield _violation(sign, f"{sign.effect}, {asks}", most)
     if not of_daemon_set:
         yield from _on_gpu_nodes(pod, containers, demand, ctx)
 
@@ -171,16 +171,16 @@ def _on_gpu_nodes(
     pod: Field, containers: tuple[Field, ...], demand: GpuDemand, ctx: AnyContext
 ) -> Iterator[Violation | Skip]:
     """Report what gives access to everything on a node, where that may be one with GPUs."""
-    found = (*_hidden_access.privileged(containers), *_hidden_access.general(pod, containers))
-    most = reach(pod, ctx) if found else Stance.OFF
+    signs = (*_hidden_access.privileged(containers), *_hidden_access.general(pod, containers))
+    most = reach(pod, ctx) if signs else Stance.OFF
     if most is Stance.OFF:
         return
     by_name = reach_by_name(pod, ctx)
     # In a Pod that claims whole GPUs this would be no finding.
     most = Stance.WARN if demand.unknown else most
     asks = "but gpugate finds no GPU request of the Pod" if demand.unknown else "but the Pod requests no GPU"
-    for sign in found:
-        where = f"{sign.what}; nodeName bypasses the taints of GPU nodes" if by_name else sign.what
+    for sign in signs:
+        where = f"{sign.effect}; nodeName bypasses the taints of GPU nodes" if by_name else sign.effect
         yield _violation(sign, f"{where}, {asks}", most, _ON_GPU_NODES)
 
 
@@ -197,15 +197,15 @@ def _beside_demand(
     share = f"but the Pod requests only a share ({demand.names[0]})" if demand.is_share else ""
     for sign in relevant:
         if share and sign.whole:
-            yield Violation(sign.field.path, f"{sign.what}, {share}", min(most, sign.at_most), _SHARE_HINT)
+            yield Violation(sign.field.path, f"{sign.effect}, {share}", min(most, sign.at_most), _SHARE_HINT)
         elif sign.variable:
             yield _overriding(sign, sign.variable, alone=alone)
         else:
-            message = f"{sign.what}, in addition to the GPUs of the Pod"
+            message = f"{sign.effect}, in addition to the GPUs of the Pod"
             yield Violation(sign.field.path, message, Stance.WARN, _HINT, why=_OTHER_GPUS)
     if share and most is Stance.ENFORCE:
         for sign in _hidden_access.privileged(containers):
-            yield Violation(sign.field.path, f"{sign.what}, {share}", most, _SHARE_HINT)
+            yield Violation(sign.field.path, f"{sign.effect}, {share}", most, _SHARE_HINT)
 
 
 def _of_another_vendor(sign: Sign, demand: GpuDemand) -> bool:

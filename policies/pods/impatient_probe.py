@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from gpugate.policies.pods._amounts import asked
+from gpugate.policies.pods._amounts import requested_amounts
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import NAMES_ACCELERATOR
 from gpugate.policies.sdk.model_servers import programs, running_server
@@ -67,7 +67,7 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report the liveness probe of each container with a GPU and a server of models."""
     if ctx.wrapper is None and owner_kind(pod, ctx):
         return
-    with_gpus = {amount.container.path for amount in asked(pod, ctx) if amount.amount > 0}
+    with_gpus = {amount.container.path for amount in requested_amounts(pod, ctx) if amount.amount > 0}
     for container in pod["spec", "containers"]:
         probe = container["livenessProbe"]
         if not probe["httpGet"] or container["startupProbe"] or container.path not in with_gpus:

@@ -65,8 +65,8 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
         return
     demand = ctx.derived(gpu_demand)
     if value == "false":
-        found = ctx.derived(workload_class)
-        if demand and "training" not in {found.name, found.possible}:
+        classified = ctx.derived(workload_class)
+        if demand and "training" not in {classified.name, classified.possible}:
             message = f'{_KEY} is "false", which is the same as no annotation'
             hint = "delete the annotation, unless it keeps a tool from adding another value"
             why = "Karpenter may evict the Pod, as without the annotation."
@@ -81,7 +81,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
         fix = Patches((Patch("set", annotation.path, meant, f'writes "{meant}", which Karpenter reads'),), safe=True)
     yield Violation(
         annotation.path,
-        f"{_shown(value)} {wrong}: the Pod is not protected",
+        f"{_printable(value)} {wrong}: the Pod is not protected",
         Stance.ENFORCE if demand else Stance.WARN,
         f'write "{meant or "true"}"',
         fix,
@@ -106,5 +106,5 @@ def _is_template(value: str, ctx: AnyContext) -> bool:
     return ctx.wrapper is not None and ctx.wrapper.kind.group == "argoproj.io" and "{{" in value
 
 
-def _shown(value: str) -> str:
+def _printable(value: str) -> str:
     return f'"{value}"' if len(value) <= _LONGEST_SHOWN else f'"{value[:_LONGEST_SHOWN]}..."'

@@ -35,7 +35,7 @@ import msgspec
 
 from gpugate.policies.data import mig_profiles
 from gpugate.policies.data.accelerators import IMPLICIT_CLASS_PREFIX
-from gpugate.policies.pods._amounts import asked
+from gpugate.policies.pods._amounts import requested_amounts
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, NAMES_ACCELERATOR, gpu_demand, is_amount
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, PROVIDER_NEED, is_on_ec2
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.data.instance_types import InstanceTypes
-    from gpugate.policies.pods._amounts import Asked
+    from gpugate.policies.pods._amounts import RequestedAmount
     from gpugate.policies.sdk.field import Field
 
 
@@ -78,14 +78,14 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 )
 def check(_pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report amounts that the API server refuses, and those that no node has."""
-    amounts = ctx.derived(asked)
-    for each in amounts:
-        yield from _refused(each)
+    amounts = ctx.derived(requested_amounts)
+    for amount in amounts:
+        yield from _refused(amount)
     for name, count in ctx.derived(gpu_demand).resources.items():
-        found = _above(name, count, ctx)
-        if found:
-            message, at_most, why = found
-            largest = max((each for each in amounts if each.name == name), key=lambda each: each.amount)
+        excess = _above(name, count, ctx)
+        if excess:
+            message, at_most, why = excess
+            largest = max((amount for amount in amounts if amount.name == name), key=lambda amount: amount.amount)
             hint = "request fewer, or spread the work over several Pods"
             if message.startswith(_NOT_OFFERED):
                 hint = "request an accelerator that an instance type of the platform offers"
@@ -118,29 +118,31 @@ def _above(name: str, count: int, ctx: Context[Params]) -> tuple[str, Stance, st
     return f"the Pod requests {count} {name} (maximum {limit}: {most})", at_most, why
 
 
-def _refused(each: Asked) -> Iterator[Violation]:
-    resources = each.container["resources"]
-    for block, amount in (("limits", each.limit), ("requests", each.request)):
-        if amount is None or (isinstance(amount, int) and amount >= 0):
+def _refused(amount: RequestedAmount) -> Iterator[Violation]:
+    resources = amount.container["resources"]
+    for block, number in (("limits", amount.limit), ("requests", amount.request)):
+        if number is None or (isinstance(number, int) and number >= 0):
             continue
-        path = resources[block, each.name].path
-        if amount < 0:
+        path = resources[block, amount.name].path
+        if number < 0:
             yield Violation(
-                path, f"{each.name}: {amount} is negative", hint="write a whole number, or remove the resource"
+                path, f"{amount.name}: {number} is negative", hint="write a whole number, or remove the resource"
             )
             return
         hint = "write a whole number"
-        if each.name == "nvidia.com/gpu":
+        if amount.name == "nvidia.com/gpu":
             hint += "; for a part of a GPU, request a MIG slice such as nvidia.com/mig-1g.10gb"
-        yield Violation(path, f"{each.name}: {float(amount):g} is a fraction, but devices are whole", hint=hint)
+        yield Violation(path, f"{amount.name}: {float(number):g} is a fraction, but devices are whole", hint=hint)
         return
-    request = resources["requests", each.name]
-    if each.limit is None:
-        patch = Patch("set", resources["limits", each.name].path, request.value, f"limits {each.name} to the request")
-        message = f"requests {each.name} without a limit, which Kubernetes refuses"
+    request = resources["requests", amount.name]
+    if amount.limit is None:
+        patch = Patch(
+            "set", resources["limits", amount.name].path, request.value, f"limits {amount.name} to the request"
+        )
+        message = f"requests {amount.name} without a limit, which Kubernetes refuses"
         yield Violation(request.path, message, hint="add it to limits", fix=Patches((patch,), safe=True))
-    elif each.request is not None and each.request != each.limit:
-        message = f"requests {each.request} {each.name} but limits it to {each.limit}: both must be equal"
+    elif amount.request is not None and amount.request != amount.limit:
+        message = f"requests {amount.request} {amount.name} but limits it to {amount.limit}: both must be equal"
         yield Violation(request.path, message, hint="write the number of GPUs only in limits")
 
 

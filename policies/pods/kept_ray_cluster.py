@@ -64,7 +64,7 @@ _WORKERS: Final = "workerGroupSpecs"
 _OWN: Final = ("command", "args", "livenessProbe", "readinessProbe", "startupProbe")
 
 
-class _Kept(NamedTuple):
+class _RemainingPods(NamedTuple):
     """The GPU Pods of a cluster that Ray does not remove.
 
     Attributes:
@@ -87,15 +87,15 @@ def check_job(job: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     shared = spec["deletionStrategy"] or spec["clusterSelector"] or spec["schedule"]
     if owner_kind(job, ctx) or shutdown.value is True or shared:
         return
-    kept = _kept(kind, job, spec["rayClusterSpec"], ctx, with_head=True)
-    if not kept.pods:
-        yield from [kept.doubt] if kept.doubt else ()
+    remaining = _remaining_pods(kind, job, spec["rayClusterSpec"], ctx, with_head=True)
+    if not remaining.pods:
+        yield from [remaining.doubt] if remaining.doubt else ()
         return
     value = "is false" if shutdown else "is not set"
     reason = "deletes the cluster when the job has finished"
     yield Violation(
         shutdown.path,
-        f"shutdownAfterJobFinishes {value}: the cluster keeps {_shown(kept)} after the job has finished",
+        f"shutdownAfterJobFinishes {value}: the cluster keeps {_printable(remaining)} after the job has finished",
         hint=f"set {'.'.join(map(str, shutdown.path))}: true",
         fix=Patches((Patch("set", shutdown.path, value=True, reason=reason),)),
         why="The GPUs are idle and paid for until the RayJob is deleted, and no other Pod can use them.",
@@ -111,19 +111,19 @@ def check_cluster(cluster: Field, ctx: AnyContext) -> Iterator[Violation | Skip]
         return
     if any(_starts_something(pods.subject) for pods in template_contexts(RAY_CLUSTER, cluster, ctx)):
         return
-    kept = _kept(RAY_CLUSTER, cluster, spec, ctx, with_head=False)
-    if not kept.pods:
-        yield from [kept.doubt] if kept.doubt else ()
+    remaining = _remaining_pods(RAY_CLUSTER, cluster, spec, ctx, with_head=False)
+    if not remaining.pods:
+        yield from [remaining.doubt] if remaining.doubt else ()
         return
     yield Violation(
         autoscaling.path,
-        f"enableInTreeAutoscaling is {'false' if autoscaling else 'not set'}: {_shown(kept)} {'stays' if kept.pods == 1 else 'stay'} while no job runs",
+        f"enableInTreeAutoscaling is {'false' if autoscaling else 'not set'}: {_printable(remaining)} {'stays' if remaining.pods == 1 else 'stay'} while no job runs",
         hint="set enableInTreeAutoscaling: true and a minReplicas of 0 for GPU workers, or run each job as a RayJob "
         "with shutdownAfterJobFinishes: true",
     )
 
 
-def _kept(kind: Kind, owner: Field, cluster: Field, ctx: AnyContext, *, with_head: bool) -> _Kept:
+def _remaining_pods(kind: Kind, owner: Field, cluster: Field, ctx: AnyContext, *, with_head: bool) -> _RemainingPods:
     scaled = cluster["enableInTreeAutoscaling"].value is True
     total, names, doubt = 0, dict[str, None](), None
     for pods in template_contexts(kind, owner, ctx):
@@ -137,7 +137,7 @@ def _kept(kind: Kind, owner: Field, cluster: Field, ctx: AnyContext, *, with_hea
         if demand:
             total += count
             names |= dict.fromkeys(demand.names)
-    return _Kept(total, tuple(names), doubt)
+    return _RemainingPods(total, tuple(names), doubt)
 
 
 def _workers(group: Field, *, scaled: bool) -> int:
@@ -159,5 +159,5 @@ def _starts_something(pod: Field) -> bool:
     )
 
 
-def _shown(kept: _Kept) -> str:
-    return f"{kept.pods} {'Pod' if kept.pods == 1 else 'Pods'} with {', '.join(kept.names)}"
+def _printable(remaining: _RemainingPods) -> str:
+    return f"{remaining.pods} {'Pod' if remaining.pods == 1 else 'Pods'} with {', '.join(remaining.names)}"

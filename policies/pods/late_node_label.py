@@ -77,15 +77,16 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     named = _late_labels(pod)
     if not named or is_bound(pod, ctx):
         return
-    given = derived(pools, given_labels, ctx) | _of_own_nodes(ctx)
+    provided = derived(pools, given_labels, ctx) | _of_own_nodes(ctx)
     selected = [
-        {key for key, r in required.items() if key.startswith(LATE_LABELS) and r.operator in {"In", "Exists"}} - given
+        {key for key, r in required.items() if key.startswith(LATE_LABELS) and r.operator in {"In", "Exists"}}
+        - provided
         for required in ctx.derived(alternatives)
     ]
     if not all(selected):
         return
     late = frozenset[str]().union(*selected)
-    key, field = next(each for each in named if each[0] in late)
+    key, field = next(label for label in named if label[0] in late)
     same = _SAME_ON_AWS.get(key) if derived(pools, _are_of_aws, ctx) else None
     hint = f"select {same} instead" if same else "select a label that Karpenter or a NodePool gives to its nodes"
     message = f"selects label {key}, which exists only after a node has started"
@@ -95,13 +96,13 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
 def _late_labels(pod: Field) -> list[tuple[str, Field]]:
     """Return the late labels that a Pod names, with the fields that do."""
     selector = pod["spec", "nodeSelector"]
-    found = [(key, selector[key]) for key in selector.mapping if key.startswith(LATE_LABELS)]
+    labels = [(key, selector[key]) for key in selector.mapping if key.startswith(LATE_LABELS)]
     for term in pod[REQUIRED]:
         for expression in term["matchExpressions"]:
             key = expression["key"]
             if key.text.startswith(LATE_LABELS) and expression["operator"].text not in {"NotIn", "DoesNotExist"}:
-                found.append((key.text, key))
-    return found
+                labels.append((key.text, key))
+    return labels
 
 
 def _are_of_aws(pools: Known, ctx: AnyContext) -> bool:

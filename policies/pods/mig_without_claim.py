@@ -166,7 +166,7 @@ def of_claims(where: Field, container: ContainerDemand, demand: GpuDemand) -> Vi
 def of_names(where: Field, pod: Field, names: tuple[str, ...]) -> Violation | None:
     """Return that the Pod already has a claim of one of these names."""
     there = {claim["name"].text for claim in pod["spec", "resourceClaims"]}
-    taken = next((name for place, name in enumerate(names) if name in there or name in names[:place]), None)
+    taken = next((name for index, name in enumerate(names) if name in there or name in names[:index]), None)
     if taken is None:
         return None
     return refusal(where.path, f"the Pod already has a claim {taken}", "rename it, or let the container use it")
@@ -270,15 +270,15 @@ def rewrite(
     """Turn every request for a slice into a claim, or none where something stands against one of them."""
     against = of_cluster(slices[0].where, pod, ctx)
     # Two names show what else a container asks for; one container may ask for thousands.
-    containers = {id(one.demand): one.demand for one in slices}
+    containers = {id(request.demand): request.demand for request in slices}
     first_names = {key: nsmallest(2, container.resources) for key, container in containers.items()}
-    found = (
+    obstacles = (
         [against]
         if against
-        else [o for one in slices if (o := _obstacle(one, first_names[id(one.demand)], demand, ctx))]
+        else [o for request in slices if (o := _obstacle(request, first_names[id(request.demand)], demand, ctx))]
     )
-    if found:
-        yield from found
+    if obstacles:
+        yield from obstacles
         return
     claims = assign(slices)
     taken = of_names(slices[0].where, pod, tuple(name for names in claims.own for name in names))
@@ -286,16 +286,16 @@ def rewrite(
         yield taken
         return
     entries = pod["spec", "resourceClaims"].path
-    for one, names in zip(slices, claims.own, strict=True):
-        template = template_name(ctx.params.template_prefix, one.profile)
+    for request, names in zip(slices, claims.own, strict=True):
+        template = template_name(ctx.params.template_prefix, request.profile)
         for name in names:
-            reason = f"adds the claim {name} in place of the resource {one.resource}"
+            reason = f"adds the claim {name} in place of the resource {request.resource}"
             yield Patch("append", entries, {"name": name, "resourceClaimTemplateName": template}, reason)
-    for one, names in zip(slices, claims.used, strict=True):
-        yield from _removed(one)
+    for request, names in zip(slices, claims.used, strict=True):
+        yield from _removed(request)
         for name in names:
             reason = f"lets the container use the claim {name}"
-            yield Patch("append", one.container["resources", "claims"].path, {"name": name}, reason)
+            yield Patch("append", request.container["resources", "claims"].path, {"name": name}, reason)
 
 
 class Claims(Struct, frozen=True):
@@ -314,62 +314,68 @@ def assign(slices: tuple[Slices, ...]) -> Claims:
     others and shares with none.
     """
     shared: dict[str, list[str]] = {}
-    names = {id(one): claim_names(one.container["name"].text, one.profile, one.count) for one in slices}
-    for one in slices:
-        if one.container.path[-2] == "containers":
-            shared.setdefault(one.profile, []).extend(names[id(one)])
+    names = {
+        id(request): claim_names(request.container["name"].text, request.profile, request.count) for request in slices
+    }
+    for request in slices:
+        if request.container.path[-2] == "containers":
+            shared.setdefault(request.profile, []).extend(names[id(request)])
     own, used = [], []
-    for one in slices:
-        if not one.starts_first:
-            own.append(names[id(one)])
-            used.append(names[id(one)])
+    for request in slices:
+        if not request.starts_first:
+            own.append(names[id(request)])
+            used.append(names[id(request)])
             continue
-        pool = shared.setdefault(one.profile, [])
-        lacking = max(0, one.count - len(pool))
-        added = claim_names(one.container["name"].text, one.profile, lacking) if lacking else ()
+        pool = shared.setdefault(request.profile, [])
+        lacking = max(0, request.count - len(pool))
+        added = claim_names(request.container["name"].text, request.profile, lacking) if lacking else ()
         pool.extend(added)
         own.append(added)
-        used.append(tuple(pool[: one.count]))
+        used.append(tuple(pool[: request.count]))
     return Claims(tuple(own), tuple(used))
 
 
-def _obstacle(one: Slices, names: list[str], demand: GpuDemand, ctx: Context[ClaimParams]) -> Violation | Skip | None:
+def _obstacle(
+    request: Slices, names: list[str], demand: GpuDemand, ctx: Context[ClaimParams]
+) -> Violation | Skip | None:
     """Return what stands against a claim; `names` are the first two resources that the container asks for."""
     return (
-        _of_request(one, names)
-        or of_profile(one.where, one.profile)
-        or _of_count(one)
-        or of_claims(one.where, one.demand, demand)
-        or of_template(one.where, one.profile, ctx)
+        _of_request(request, names)
+        or of_profile(request.where, request.profile)
+        or _of_count(request)
+        or of_claims(request.where, request.demand, demand)
+        or of_template(request.where, request.profile, ctx)
     )
 
 
-def _of_request(one: Slices, names: list[str]) -> Violation | None:
-    if one.resource.endswith(mig_profiles.SHARED_SUFFIX):
-        message = f"{one.resource} is a shared slice, a claim gives a whole one"
-        return refusal(one.where.path, message, "request the whole slice, or exempt the Pod")
-    others = [name for name in names if name != one.resource]
+def _of_request(request: Slices, names: list[str]) -> Violation | None:
+    if request.resource.endswith(mig_profiles.SHARED_SUFFIX):
+        message = f"{request.resource} is a shared slice, a claim gives a whole one"
+        return refusal(request.where.path, message, "request the whole slice, or exempt the Pod")
+    others = [name for name in names if name != request.resource]
     if others:
-        message = f"container {one.container['name'].text} requests {one.resource} and {others[0]}"
-        return refusal(one.where.path, message, "request one kind of GPU per container")
+        message = f"container {request.container['name'].text} requests {request.resource} and {others[0]}"
+        return refusal(request.where.path, message, "request one kind of GPU per container")
     return None
 
 
-def _of_count(one: Slices) -> Violation | None:
-    most = mig_profiles.most_per_gpu(one.profile) * mig_profiles.MOST_GPUS_PER_NODE
-    if one.count <= most:
+def _of_count(request: Slices) -> Violation | None:
+    most = mig_profiles.most_per_gpu(request.profile) * mig_profiles.MOST_GPUS_PER_NODE
+    if request.count <= most:
         return None
-    message = f"{one.count} slices of profile {one.profile} in one container (maximum of a node: {most})"
-    return refusal(one.where.path, message, f"request at most {most}")
+    message = f"{request.count} slices of profile {request.profile} in one container (maximum of a node: {most})"
+    return refusal(request.where.path, message, f"request at most {most}")
 
 
-def _removed(one: Slices) -> Iterator[Patch]:
+def _removed(request: Slices) -> Iterator[Patch]:
     for name in ("requests", "limits"):
-        block = one.container["resources", name]
-        if block[one.resource]:
+        block = request.container["resources", name]
+        if block[request.resource]:
             # A block that holds nothing else goes too.
-            field = block[one.resource] if len(block.mapping) > 1 else block
-            yield Patch("remove", field.path, None, f"removes {one.resource} from {name}, because a claim replaces it")
+            field = block[request.resource] if len(block.mapping) > 1 else block
+            yield Patch(
+                "remove", field.path, None, f"removes {request.resource} from {name}, because a claim replaces it"
+            )
 
 
 @mutates(

@@ -32,12 +32,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpugate.policies.pods._training import (
+    evidence_for_class,
     names_object_store,
     node_paths,
     otherwise,
     outlives,
     says_checkpointed,
-    told_by,
     trains,
 )
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
@@ -79,7 +79,7 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
         else _message(pod)
     )
     hint = f"mount a PersistentVolumeClaim for checkpoints, or name the object store in an argument{otherwise(ctx)}"
-    yield Violation(pod["spec", "volumes"].path, f"{message} {told_by(ctx)}", hint=hint)
+    yield Violation(pod["spec", "volumes"].path, f"{message} {evidence_for_class(ctx)}", hint=hint)
 
 
 def _message(pod: Field) -> str:
@@ -97,7 +97,7 @@ def _have_storage(pod: Field, ctx: Context[Params]) -> bool:
         return _has_storage(pod, ctx)
     key = _has_storage, ctx.params
     if key not in wrapper.memo:
-        wrapper.memo[key] = any(_has_storage(each, ctx) for each in wrapper.templates)
+        wrapper.memo[key] = any(_has_storage(template, ctx) for template in wrapper.templates)
     return bool(wrapper.memo[key])
 
 

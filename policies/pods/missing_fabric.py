@@ -67,17 +67,17 @@ def check(job: Field, ctx: AnyContext) -> Iterator[Violation]:
     """Report a job on several nodes whose Pods request accelerators and no EFA."""
     if any(job["metadata", "ownerReferences"]):
         return
-    found = workers(job, ctx)
-    beyond = spread(found)
-    if beyond is None or any(_may_have_another_network(each) for each in found):
+    groups = workers(job, ctx)
+    beyond = spread(groups)
+    if beyond is None or any(_may_have_another_network(group) for group in groups):
         return
-    interfaces = [_interfaces(each, beyond.name) for each in beyond.workers]
+    interfaces = [_interfaces(group, beyond.name) for group in beyond.workers]
     if not all(interfaces):
         return
     largest = beyond.largest
-    container = next(each.container for each in largest.demand.containers if beyond.name in each.resources)
+    container = next(demand.container for demand in largest.demand.containers if beyond.name in demand.resources)
     numbers = frozenset[int]().union(*interfaces)
-    whole = len(numbers) == 1 and all(_takes_whole_nodes(each, beyond.name) for each in beyond.workers)
+    whole = len(numbers) == 1 and all(_takes_whole_nodes(group, beyond.name) for group in beyond.workers)
     number = f': "{min(numbers)}"' if whole else ""
     yield Violation(
         container["resources", "limits"].path,
@@ -86,32 +86,32 @@ def check(job: Field, ctx: AnyContext) -> Iterator[Violation]:
     )
 
 
-def _may_have_another_network(each: Workers) -> bool:
+def _may_have_another_network(group: Workers) -> bool:
     """Tell whether the Pods of a template have an interface that is not requested as EFA, or choose their network."""
-    pod = each.ctx.subject
+    pod = group.ctx.subject
     claims = sum(1 for _ in pod["spec", "resourceClaims"])
-    return claims > len(each.demand.device_classes) or any(
-        _has_another_network(container, each) for container in pod["spec", "containers"]
+    return claims > len(group.demand.device_classes) or any(
+        _has_another_network(container, group) for container in pod["spec", "containers"]
     )
 
 
-def _has_another_network(container: Field, each: Workers) -> bool:
+def _has_another_network(container: Field, group: Workers) -> bool:
     resources = container["resources"]
     names = {*resources["limits"].mapping, *resources["requests"].mapping}
     return bool(
-        any("/" in name and not each.ctx.platform.is_accelerator(name) for name in names)
+        any("/" in name and not group.ctx.platform.is_accelerator(name) for name in names)
         or container["securityContext", "privileged"].value is True
         or any(variable["name"].text in _CHOOSE_NETWORK for variable in container["env"])
     )
 
 
-def _interfaces(each: Workers, name: str) -> frozenset[int]:
+def _interfaces(group: Workers, name: str) -> frozenset[int]:
     """Return how many EFA interfaces the nodes of a template's Pods have; none where one may have none."""
-    ctx = each.ctx
+    ctx = group.ctx
     catalogue = ctx.table(INSTANCE_TYPES)
     scale, efa = catalogue.allocatable[name], catalogue.allocatable[_EFA]
-    fitting = scale.at_least(each.demand.resources[name])
-    types = _types(each)
+    fitting = scale.at_least(group.demand.resources[name])
+    types = _types(group)
     if not types & fitting or types & fitting & ~efa.at_least(1):
         return frozenset()
     return frozenset(
@@ -121,17 +121,17 @@ def _interfaces(each: Workers, name: str) -> frozenset[int]:
     )
 
 
-def _takes_whole_nodes(each: Workers, name: str) -> bool:
-    more = each.ctx.table(INSTANCE_TYPES).allocatable[name].at_least(each.demand.resources[name] + 1)
-    return not _types(each) & more
+def _takes_whole_nodes(group: Workers, name: str) -> bool:
+    more = group.ctx.table(INSTANCE_TYPES).allocatable[name].at_least(group.demand.resources[name] + 1)
+    return not _types(group) & more
 
 
-def _types(each: Workers) -> int:
+def _types(group: Workers) -> int:
     """Return the EC2 types on which the Pods of a template may run; 0 where they may run elsewhere."""
-    pod, ctx = each.ctx.subject, each.ctx
+    pod, ctx = group.ctx.subject, group.ctx
     selected = selected_types(ctx)
     if selected is None:
         return 0
-    matches = () if is_bound(pod, ctx) else tuple(pools_for(pod, each.demand, ctx))
+    matches = () if is_bound(pod, ctx) else tuple(pools_for(pod, group.demand, ctx))
     types = all_types(matches)
     return 0 if types is None else types or selected

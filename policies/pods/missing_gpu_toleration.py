@@ -127,10 +127,10 @@ def _missing(demand: GpuDemand, ctx: AnyContext) -> tuple[Sequence[MissingTolera
     first: Sequence[MissingToleration] = ()
     for placement in queue.placements:
         pod = placement.pod
-        found = tuple(missing_tolerations(tuple(pod["spec", "tolerations"]), pod, demand, placement.ctx))
-        if not found:
+        missing = tuple(missing_tolerations(tuple(pod["spec", "tolerations"]), pod, demand, placement.ctx))
+        if not missing:
             return (), None
-        first = first or found
+        first = first or missing
     return ((), queue.doubt) if queue.doubt else (first, None)
 
 
@@ -146,12 +146,17 @@ def _reason(missing: MissingToleration, ctx: Context[Params]) -> str:
 
 
 def _extra(pod: Field, ctx: Context[Params], demand: GpuDemand, added: set[str]) -> Iterator[Patch]:
-    found = ctx.derived(workload_class)
-    if not demand or found.name is None or found.name == "training" or "training" in {found.conflict, found.possible}:
+    classified = ctx.derived(workload_class)
+    if (
+        not demand
+        or classified.name is None
+        or classified.name == "training"
+        or "training" in {classified.conflict, classified.possible}
+    ):
         return
-    for extra in ctx.params.extra_tolerations.get(found.name, ()):
+    for extra in ctx.params.extra_tolerations.get(classified.name, ()):
         taint = Taint(key=extra.key, value=extra.value)
         if extra.key not in added and not tolerated(pod, taint, extra.effect):
             added.add(extra.key)
-            reason = f"adds the toleration {extra.key}:{extra.effect}, configured for class {found.name}"
+            reason = f"adds the toleration {extra.key}:{extra.effect}, configured for class {classified.name}"
             yield Patch("append", pod["spec", "tolerations"].path, extra.written, reason)

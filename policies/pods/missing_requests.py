@@ -37,7 +37,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.pods._amounts import OWN_AMOUNTS, asked
+from gpugate.policies.pods._amounts import OWN_AMOUNTS, requested_amounts
 from gpugate.policies.pods._placement import POOL_NEED, all_types, gpu_pools, is_of_daemon_set
 from gpugate.policies.sdk import quantity
 from gpugate.policies.sdk.commands import runs_benchmark
@@ -86,7 +86,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
         return
     ranges = ctx.facts.list(LIMIT_RANGE, ctx.request.namespace)
     added = derived(ranges, _added, ctx) if isinstance(ranges, Known) else frozenset()
-    with_gpus = {amount.container.path: amount.name for amount in asked(pod, ctx) if amount.amount > 0}
+    with_gpus = {amount.container.path: amount.name for amount in requested_amounts(pod, ctx) if amount.amount > 0}
     for container in pod["spec", "containers"]:
         resource = with_gpus.get(container.path)
         if resource is None:
@@ -102,8 +102,8 @@ def _added(ranges: Known, _: AnyContext) -> frozenset[str]:
     """Return the requests that the LimitRanges of a namespace add to containers; a default limit is one too."""
     return frozenset(
         name
-        for found in ranges.items
-        for limit in found["spec", "limits"].having("type", "Container")
+        for limit_range in ranges.items
+        for limit in limit_range["spec", "limits"].having("type", "Container")
         for name in (*limit["default"].mapping, *limit["defaultRequest"].mapping)
     )
 
@@ -154,5 +154,5 @@ def _types(_pod: Field, ctx: AnyContext) -> int:
 
 def _least(amounts: Scale, types: int) -> int:
     """Return the amount that all of some types have; the larger a number, the fewer types have it."""
-    place = bisect_left(amounts.numbers, True, key=lambda number: bool(types & ~amounts.at_least(number)))  # noqa: FBT003 -- a key
-    return amounts.numbers[place - 1] if place else 0
+    index = bisect_left(amounts.numbers, True, key=lambda number: bool(types & ~amounts.at_least(number)))  # noqa: FBT003 -- a key
+    return amounts.numbers[index - 1] if index else 0

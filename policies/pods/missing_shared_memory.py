@@ -56,7 +56,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.pods._amounts import OWN_AMOUNTS, asked
+from gpugate.policies.pods._amounts import OWN_AMOUNTS, requested_amounts
 from gpugate.policies.sdk import quantity
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import NAMES_ACCELERATOR
@@ -121,8 +121,8 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     limited = tuple(_limited(pod, ctx))
     # The containers of a Pod share the volume, so the first finding has the fix for all of them.
     patches = tuple(_added(pod, tuple(container for container, _ in limited), ctx.params))
-    for container, shown in limited:
-        message = f"container {container['name'].text} runs {shown} and has no volume at {_PATH} (default: 64 MiB)"
+    for container, command in limited:
+        message = f"container {container['name'].text} runs {command} and has no volume at {_PATH} (default: 64 MiB)"
         hint = (
             f"mount an emptyDir with medium: Memory and a sizeLimit at {_PATH}; what is written there counts against the "
             "memory limit of the container"
@@ -140,13 +140,15 @@ def _limited(pod: Field, ctx: AnyContext) -> Iterator[tuple[Field, str]]:
         or any(annotations[key] for key in _ANNOTATIONS)
     ):
         return
-    amounts = {amount.container.path: int(amount.amount) for amount in asked(pod, ctx) if amount.name in _GPUS}
+    amounts = {
+        amount.container.path: int(amount.amount) for amount in requested_amounts(pod, ctx) if amount.name in _GPUS
+    }
     for container in pod["spec", "containers"]:
         gpus = amounts.get(container.path, 0)
         if gpus > 1 and not _has_own(container):
-            shown = _processes(container, ctx.derived(programs)[container.path], gpus)
-            if shown:
-                yield container, shown
+            command = _processes(container, ctx.derived(programs)[container.path], gpus)
+            if command:
+                yield container, command
 
 
 def _has_own(container: Field) -> bool:
@@ -161,18 +163,18 @@ def _processes(container: Field, started: tuple[Started, ...], gpus: int) -> str
     """Return what starts several processes on the GPUs of a container, and why; empty where that is not known."""
     running = running_server(container, started)
     if running is not None:
-        found = _shards(
+        sizes = _shards(
             container, running.arguments, running.server.shards, gpus if running.server.shards_by_default else 1
         )
-        return f"{running.server.name} on {gpus} GPUs ({found})" if found else ""
-    return next((shown for program in started if (shown := _launched(program, gpus))), "")
+        return f"{running.server.name} on {gpus} GPUs ({sizes})" if sizes else ""
+    return next((command for program in started if (command := _launched(program, gpus))), "")
 
 
 def _shards(container: Field, arguments: Arguments, shards: tuple[tuple[str, ...], ...], default: int) -> str:
     """Return the options of a server that make it start several processes; empty where that is not known."""
-    given = [(names[0], value) for names in shards if (value := arguments.option(names)) is not None]
-    several = [f"{name} {_number(value)}" for name, value in given if _number(value) > 1]
-    if several or given or default == 1 or arguments.has_expansions or arguments.has_beginning(_SHARDED):
+    options = [(names[0], value) for names in shards if (value := arguments.option(names)) is not None]
+    several = [f"{name} {_number(value)}" for name, value in options if _number(value) > 1]
+    if several or options or default == 1 or arguments.has_expansions or arguments.has_beginning(_SHARDED):
         return ", ".join(several)
     return "" if any(v["name"].text in _SHARDS for v in container["env"]) else "one process for each GPU"
 
@@ -185,8 +187,8 @@ def _launched(started: Started, gpus: int) -> str:
     arguments = Arguments(words)
     if program == "torchrun":
         size = arguments.option(("--nproc-per-node",)) or ""
-        shown = f"torchrun on {gpus} GPUs (--nproc-per-node {size})"
-        return shown if size in _EACH_GPU or _number(size) > 1 else ""
+        command = f"torchrun on {gpus} GPUs (--nproc-per-node {size})"
+        return command if size in _EACH_GPU or _number(size) > 1 else ""
     if program == "deepspeed":
         chosen = arguments.has_beginning(("--num-gpus", "--include", "--exclude", "--hostfile"))
         size = arguments.option(("--num-gpus",)) or ""
@@ -213,11 +215,11 @@ def _added(pod: Field, containers: tuple[Field, ...], params: Params) -> Iterato
     name = next((name for name in _NAMES if name not in taken), "")
     if not name or size <= _DEFAULT:
         return
-    whole, rest = divmod(size // _MEBIBYTE, 1024)
-    limit = f"{size // _MEBIBYTE}Mi" if rest else f"{whole}Gi"
+    whole, remainder = divmod(size // _MEBIBYTE, 1024)
+    limit = f"{size // _MEBIBYTE}Mi" if remainder else f"{whole}Gi"
     volume: dict[str, Json] = {"name": name, "emptyDir": {"medium": "Memory", "sizeLimit": limit}}
-    shown = ", ".join(container["name"].text for container in containers)
-    yield Patch("append", pod["spec", "volumes"].path, volume, f"adds {limit} of memory for {_PATH} of {shown}")
+    mounting = ", ".join(container["name"].text for container in containers)
+    yield Patch("append", pod["spec", "volumes"].path, volume, f"adds {limit} of memory for {_PATH} of {mounting}")
     for container in containers:
         mount: dict[str, Json] = {"name": name, "mountPath": _PATH}
         reason = f"mounts it at {_PATH} of container {container['name'].text}"
@@ -226,7 +228,7 @@ def _added(pod: Field, containers: tuple[Field, ...], params: Params) -> Iterato
 
 def _size(pod: Field, containers: tuple[Field, ...], params: Params) -> int:
     """Return how large the volume may be in bytes: half of the smallest memory limit, at most the parameter."""
-    limits = [_bytes(place["resources", "limits", "memory"]) for place in (pod["spec"], *containers)]
+    limits = [_bytes(owner["resources", "limits", "memory"]) for owner in (pod["spec"], *containers)]
     return min([int(quantity.parse(params.size_limit)), *(limit // 2 for limit in limits if limit is not None)])
 
 

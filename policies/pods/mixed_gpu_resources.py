@@ -46,48 +46,50 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report containers that mix, or else the first container that differs from those before."""
     demand = ctx.derived(gpu_demand)
     gpu_claims = _gpu_claims(pod, demand, ctx)
-    containers = [(each, _kinds(each, gpu_claims)) for each in demand.containers]
-    mixing = [(each, kinds) for each, kinds in containers if len(kinds) > 1]
-    for each, kinds in mixing:
+    containers = [(container, _kinds(container, gpu_claims)) for container in demand.containers]
+    mixing = [(container, kinds) for container, kinds in containers if len(kinds) > 1]
+    for container, kinds in mixing:
         names = " and ".join(kinds)
         hint = "request one of them, and move the other to a separate Pod"
         why = "The device plugin and the DRA driver do not know of each other's GPUs." if _CLAIM in kinds else ""
-        yield Violation(kinds[list(kinds)[-1]].path, f"{_named(each)} requests {names} together", hint=hint, why=why)
+        yield Violation(
+            kinds[list(kinds)[-1]].path, f"{_named(container)} requests {names} together", hint=hint, why=why
+        )
     if mixing:
         return
     unresolved = frozenset(demand.unresolved)
-    if demand.doubt and any(kinds and not each.claims.isdisjoint(unresolved) for each, kinds in containers):
+    if demand.doubt and any(kinds and not container.claims.isdisjoint(unresolved) for container, kinds in containers):
         yield demand.doubt
-    seen: dict[str, Field] = {}
+    requested: dict[str, Field] = {}
     for _, kinds in containers:
         for kind, field in kinds.items():
-            if seen and kind not in seen:
-                message = f"the containers of the Pod request {' and '.join((*seen, kind))}"
+            if requested and kind not in requested:
+                message = f"the containers of the Pod request {' and '.join((*requested, kind))}"
                 hint = "move them to two Pods"
                 why = "The Pod stays Pending if no node offers both."
                 yield Violation(field.path, message, Stance.WARN, hint, why=why)
                 return
-        seen |= kinds
+        requested |= kinds
 
 
-def _kinds(each: ContainerDemand, gpu_claims: frozenset[str]) -> dict[str, Field]:
+def _kinds(demand: ContainerDemand, gpu_claims: frozenset[str]) -> dict[str, Field]:
     """Return each kind of NVIDIA resource that a container requests, and where; all claims are one kind."""
-    found: dict[str, Field] = {}
-    resources = each.container["resources"]
-    for name in sorted(each.resources):
+    kinds: dict[str, Field] = {}
+    resources = demand.container["resources"]
+    for name in sorted(demand.resources):
         block = "limits" if resources["limits", name] else "requests"
         if name.startswith(accelerators.IMPLICIT_CLASS_PREFIX):
-            found[_CLAIM] = resources[block, name]
+            kinds[_CLAIM] = resources[block, name]
         elif name.startswith("nvidia.com/") and not is_amount(name):
-            found[name] = resources[block, name]
-    if not each.claims.isdisjoint(gpu_claims):
-        found[_CLAIM] = resources["claims"]
-    return found
+            kinds[name] = resources[block, name]
+    if not demand.claims.isdisjoint(gpu_claims):
+        kinds[_CLAIM] = resources["claims"]
+    return kinds
 
 
 def _gpu_claims(pod: Field, demand: GpuDemand, ctx: AnyContext) -> frozenset[str]:
     """Return the names of the claims for GPUs; computed once per Pod, because containers share claims."""
-    if not any(each.claims for each in demand.containers):
+    if not any(container.claims for container in demand.containers):
         return frozenset()
     claims = ((claim["name"].text, claim_spec(claim, ctx)) for claim in pod["spec", "resourceClaims"])
     return frozenset(name for name, spec in claims if spec is not None and _requests_gpus(spec, ctx))
@@ -97,6 +99,6 @@ def _requests_gpus(spec: Field, ctx: AnyContext) -> bool:
     return any(ctx.platform.is_accelerator_class(name) for classes in requested_devices(spec) for name in classes)
 
 
-def _named(each: ContainerDemand) -> str:
-    name = each.container["name"].text
+def _named(demand: ContainerDemand) -> str:
+    name = demand.container["name"].text
     return f"container {name}" if name else "the container"

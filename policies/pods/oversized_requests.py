@@ -96,12 +96,12 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     if not types or _usable(types, resource, gpus, requests, catalogue):
         return
     if is_complete or _selects_types(ctx):
-        yield _found(pod, types, resource, gpus, requests, catalogue)
+        yield _finding(pod, types, resource, gpus, requests, catalogue)
     else:
         yield Skip("not all NodePools are known")
 
 
-def _found(
+def _finding(
     pod: Field, types: int, resource: str, gpus: int, requests: dict[str, int], catalogue: InstanceTypes
 ) -> Violation:
     """Describe what remains on the largest type that fits."""
@@ -112,27 +112,27 @@ def _found(
         types &= scales[name].at_least(has[name])
     others = has[resource] - gpus
     name = min(_LEAST, key=lambda name: (has[name] - requests[name]) / _LEAST[name])
-    unit, shown = _SHOWN_UNITS[name]
-    left, asked = (_rounded(amount, unit) for amount in (has[name] - requests[name], requests[name]))
+    unit, unit_name = _SHOWN_UNITS[name]
+    left, requested = (_rounded(amount, unit) for amount in (has[name] - requests[name], requests[name]))
     message = (
-        f"requests {asked} {shown} with {gpus} of the {has[resource]} GPUs of {next(catalogue.decode(types))}: "
-        f"{left} {shown} remain for the other {others}"
+        f"requests {requested} {unit_name} with {gpus} of the {has[resource]} GPUs of {next(catalogue.decode(types))}: "
+        f"{left} {unit_name} remain for the other {others}"
     )
     share = has[name] * gpus // has[resource] // unit
-    hint = f"request at most {share} {shown}, or let a NodePool launch an instance type with fewer GPUs"
+    hint = f"request at most {share} {unit_name}, or let a NodePool launch an instance type with fewer GPUs"
     return Violation(_largest(name, pod).path, message, hint=hint)
 
 
 def _usable(types: int, resource: str, gpus: int, requests: dict[str, int], catalogue: InstanceTypes) -> int:
     """Return the types on which at least half of the other GPUs have CPU and memory left."""
-    found, scales = 0, catalogue.allocatable
+    usable, scales = 0, catalogue.allocatable
     for count in scales[resource].numbers:
         some = types & scales[resource].at_least(count) & ~scales[resource].at_least(count + 1)
         used = (count - gpus + 1) // 2
         for name, least in _LEAST.items():
             some &= scales[name].at_least(requests[name] + used * least) if some else 0
-        found |= some
-    return found
+        usable |= some
+    return usable
 
 
 def _possible(ctx: AnyContext, *, is_complete: bool) -> int:
@@ -174,8 +174,8 @@ def _requested(name: str, pod: Field) -> int:
     return math.ceil((total + _parsed(spec["overhead", name])) / _UNITS[name])
 
 
-def _amount(name: str, place: Field) -> Amount:
-    resources = place["resources"]
+def _amount(name: str, owner: Field) -> Amount:
+    resources = owner["resources"]
     return _parsed(resources["requests", name] or resources["limits", name])
 
 
@@ -190,8 +190,8 @@ def _largest(name: str, pod: Field) -> Field:
     """Return the field of the container that requests most of a resource, or that of its Pod."""
     spec = pod["spec"]
     containers = (*spec["containers"], *spec["initContainers"])
-    place = spec if _amount(name, spec) else max(containers, key=lambda container: _amount(name, container))
-    resources = place["resources"]
+    owner = spec if _amount(name, spec) else max(containers, key=lambda container: _amount(name, container))
+    resources = owner["resources"]
     return resources["requests", name] or resources["limits", name] or resources
 
 

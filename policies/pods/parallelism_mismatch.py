@@ -35,7 +35,7 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.pods._amounts import asked
+from gpugate.policies.pods._amounts import requested_amounts
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.gpu_demand import NAMES_ACCELERATOR
 from gpugate.policies.sdk.model_servers import Arguments, programs, running_server
@@ -46,7 +46,7 @@ from gpugate.policies.sdk.workload_class import ceiling_of_templates, owner_kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.pods._amounts import Asked
+    from gpugate.policies.pods._amounts import RequestedAmount
     from gpugate.policies.sdk.commands import Started
     from gpugate.policies.sdk.field import Field, Path
     from gpugate.policies.sdk.policy import AnyContext
@@ -70,8 +70,8 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     owner = owner_kind(pod, ctx)
     if (owner and ctx.wrapper is None) or owner in _SPREAD:
         return
-    amounts: dict[Path, list[Asked]] = {}
-    for amount in asked(pod, ctx):
+    amounts: dict[Path, list[RequestedAmount]] = {}
+    for amount in requested_amounts(pod, ctx):
         amounts.setdefault(amount.container.path, []).append(amount)
     for container in pod["spec", "containers"]:
         own = amounts.get(container.path, [])
@@ -80,13 +80,13 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
                 yield replace(violation, at_most=ceiling_of_templates(ctx))
 
 
-def _of_container(container: Field, own: Asked, started: tuple[Started, ...]) -> Iterator[Violation]:
+def _of_container(container: Field, own: RequestedAmount, started: tuple[Started, ...]) -> Iterator[Violation]:
     gpus = int(own.amount)
     name = container["name"].text
-    found = _of_server(container, started) or _of_torchrun(started)
-    if found is None or found[1] == gpus:
+    parallelism = _of_server(container, started) or _of_torchrun(started)
+    if parallelism is None or parallelism[1] == gpus:
         return
-    program, used, sizes = found
+    program, used, sizes = parallelism
     if program == _TORCHRUN:
         message = (
             f"torchrun starts {_count(used, 'process')} ({sizes}), but container {name} requests {_count(gpus, 'GPU')}"
@@ -109,12 +109,14 @@ def _of_server(container: Field, started: tuple[Started, ...]) -> tuple[str, int
     if arguments.has_expansions or arguments.has_beginning(running.server.distributed):
         return None
     sizes = {names[0]: arguments.option(names) for names in running.server.factors}
-    given = {name: _number(size) for name, size in sizes.items() if size is not None}
-    numbers = [number for number in given.values() if number]
-    if len(numbers) < len(given):
+    given_sizes = {name: _number(size) for name, size in sizes.items() if size is not None}
+    numbers = [number for number in given_sizes.values() if number]
+    if len(numbers) < len(given_sizes):
         return None
-    shown = ", ".join(f"{name} {number}" for name, number in given.items()) or f"{next(iter(sizes))} is 1 by default"
-    return running.server.name, prod(numbers), shown
+    description = (
+        ", ".join(f"{name} {number}" for name, number in given_sizes.items()) or f"{next(iter(sizes))} is 1 by default"
+    )
+    return running.server.name, prod(numbers), description
 
 
 def _of_torchrun(started: tuple[Started, ...]) -> tuple[str, int, str] | None:

@@ -96,9 +96,13 @@ def check(job: Field, ctx: AnyContext) -> Iterator[Violation]:
     """Report a job whose Pods need several nodes at once, and that names nothing that schedules them together."""
     if any(job["metadata", "ownerReferences"]) or _is_grouped(job):
         return
-    found = workers(job, ctx)
-    beyond = spread(found)
-    if beyond is None or any(_is_scheduled_otherwise(each.ctx.subject) for each in found) or _is_grouped_by_others(ctx):
+    groups = workers(job, ctx)
+    beyond = spread(groups)
+    if (
+        beyond is None
+        or any(_is_scheduled_otherwise(group.ctx.subject) for group in groups)
+        or _is_grouped_by_others(ctx)
+    ):
         return
     yield Violation(
         beyond.largest.field.path,
@@ -115,7 +119,7 @@ def _is_grouped(job: Field) -> bool:
         or policy["schedulingPolicy"]
         or policy["suspend"].value is True
         or job["spec", "suspend"].value is True
-        or any(_names_group(each["template", "metadata"]) for each in job["spec", "replicatedJobs"])
+        or any(_names_group(replicated["template", "metadata"]) for replicated in job["spec", "replicatedJobs"])
     )
 
 

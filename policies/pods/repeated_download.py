@@ -47,7 +47,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.pods._amounts import asked
+from gpugate.policies.pods._amounts import requested_amounts
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.gpu_demand import NAMES_ACCELERATOR
 from gpugate.policies.sdk.model_servers import programs, repository_of, running_server
@@ -82,7 +82,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     owner = owner_kind(pod, ctx)
     if (ctx.wrapper is None and owner) or owner not in _KINDS:
         return
-    with_gpus = {amount.container.path for amount in asked(pod, ctx) if amount.amount > 0}
+    with_gpus = {amount.container.path for amount in requested_amounts(pod, ctx) if amount.amount > 0}
     if not with_gpus or any(container["volumeMounts"].value for container in pod["spec", "initContainers"]):
         return
     empty = {volume["name"].text for volume in pod["spec", "volumes"] if volume.mapping.keys() <= _EMPTY}
@@ -93,9 +93,9 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
         if running is None or repository_of(container) not in running.server.repositories:
             continue
         variables = {variable["name"].text: variable["value"].text for variable in container["env"]}
-        kept = [mount["mountPath"].text for mount in container["volumeMounts"] if mount["name"].text not in empty]
+        persistent = [mount["mountPath"].text for mount in container["volumeMounts"] if mount["name"].text not in empty]
         name = _downloaded(running, variables)
-        if name and not (kept and _is_in(kept, _cache(running, variables))):
+        if name and not (persistent and _is_in(persistent, _cache(running, variables))):
             cache = running.server.cache
             hint = f"mount a PersistentVolumeClaim for the model {f'at {cache}' if cache else 'and set HF_HOME to its path'}"
             yield Violation(
@@ -109,7 +109,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
 def _cache(running: Running, variables: dict[str, str]) -> str:
     """Return the directory in which a server keeps what it downloads; empty where it is not known."""
     named = (running.arguments.option(("--download-dir",)), *(variables.get(name) for name in _CACHES))
-    directory = next((each for each in named if each), running.server.cache)
+    directory = next((path for path in named if path), running.server.cache)
     return directory if directory.startswith("/") and "$" not in directory else ""
 
 

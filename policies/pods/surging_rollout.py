@@ -66,7 +66,7 @@ class _Ceiling(NamedTuple):
     """The most of a resource that may be used, and what says so, for messages."""
 
     amount: Amount
-    shown: str
+    subject: str
     raised: str
 
 
@@ -89,13 +89,13 @@ def check(deployment: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
             continue
         surge, pools = spec["strategy", "rollingUpdate", "maxSurge"], _limits(demand, pods)
         for resource, count in sorted(demand.resources.items()):
-            for found in _ceilings(resource, pools, pods):
-                if isinstance(found, Skip):
-                    yield found
-                elif replicas * count <= found.amount < (replicas + 1) * count:
+            for ceiling in _ceilings(resource, pools, pods):
+                if isinstance(ceiling, Skip):
+                    yield ceiling
+                elif replicas * count <= ceiling.amount < (replicas + 1) * count:
                     total = f"{replicas + 1} Pods x {count} {resource} = {(replicas + 1) * count}"
-                    message = f"a rollout needs {total}; {found.shown} only {found.amount}"
-                    hint = f"set maxSurge: 0 and maxUnavailable: 1, or raise {found.raised}"
+                    message = f"a rollout needs {total}; {ceiling.subject} only {ceiling.amount}"
+                    hint = f"set maxSurge: 0 and maxUnavailable: 1, or raise {ceiling.raised}"
                     yield Violation(surge.path, message, hint=hint, fix=_fix(spec))
                     return
 
@@ -128,9 +128,9 @@ def _ceilings(resource: str, pools: dict[str, dict[str, Amount]] | Skip, ctx: An
         yield pools
     elif pools and all(resource in limited for limited in pools.values()):
         names = sorted(pools)
-        shown = f"pool {names[0]} allows" if len(names) == 1 else f"{len(names)} pools allow"
+        subject = f"pool {names[0]} allows" if len(names) == 1 else f"{len(names)} pools allow"
         amount = sum(limited[resource] for limited in pools.values())
-        yield _Ceiling(amount, shown, f"the limits of {', '.join(names[:_SHOWN])}")
+        yield _Ceiling(amount, subject, f"the limits of {', '.join(names[:_SHOWN])}")
 
 
 def _limits(demand: GpuDemand, ctx: AnyContext) -> dict[str, dict[str, Amount]] | Skip:

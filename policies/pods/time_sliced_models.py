@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.instance_types import GPU_NAME
 from gpugate.policies.data.mig_profiles import MIG_GPUS
-from gpugate.policies.pods._amounts import asked
+from gpugate.policies.pods._amounts import requested_amounts
 from gpugate.policies.sdk import quantity, scheduling
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.gpu_demand import NAMES_ACCELERATOR
@@ -137,21 +137,21 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 )
 def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report what asks for a shared GPU, or else what selects one; nodes that share by MPS are not meant."""
-    found = next(_shared(pod, ctx), None)
-    if found is None or selected(_STRATEGY, ctx) == {"mps"}:
+    shared = next(_shared(pod, ctx), None)
+    if shared is None or selected(_STRATEGY, ctx) == {"mps"}:
         return
     name = ctx.derived(workload_class).name
     if name in ctx.params.classes:
         message = (
-            f"{found[1]} is time-sliced: this {name} Pod has no reserved memory and no guaranteed share of the GPU"
+            f"{shared[1]} is time-sliced: this {name} Pod has no reserved memory and no guaranteed share of the GPU"
         )
-        yield Violation(found[0].path, message, hint=remedy(pod, ctx))
+        yield Violation(shared[0].path, message, hint=remedy(pod, ctx))
 
 
 def _shared(pod: Field, ctx: Context[Params]) -> Iterator[tuple[Field, str]]:
-    for each in ctx.derived(asked):
-        if each.name.endswith(".shared") and each.amount > 0:
-            yield each.field, each.name
+    for amount in ctx.derived(requested_amounts):
+        if amount.name.endswith(".shared") and amount.amount > 0:
+            yield amount.field, amount.name
     products = selected(PRODUCT, ctx)
     if products and all(product.endswith("-SHARED") for product in products):
         selector = pod["spec", "nodeSelector", PRODUCT]

@@ -49,7 +49,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._node_groups import is_bound
 from gpugate.policies.pods._placement import POOL_NEED, gpu_pools
-from gpugate.policies.pods._training import otherwise, says_checkpointed, told_by, trains
+from gpugate.policies.pods._training import evidence_for_class, otherwise, says_checkpointed, trains
 from gpugate.policies.sdk.facts import Known, derived, each
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
@@ -94,16 +94,16 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
         return
     queue = admission(ctx)
     unknown: Skip | None = None
-    for found in map(_found, queue.placements):
-        if isinstance(found, Violation):
-            yield found if "spot" in selected(CAPACITY_TYPE, ctx) else queue.doubt or found
+    for finding in map(_finding, queue.placements):
+        if isinstance(finding, Violation):
+            yield finding if "spot" in selected(CAPACITY_TYPE, ctx) else queue.doubt or finding
             return
-        unknown = unknown or found
+        unknown = unknown or finding
     if unknown:
         yield queue.doubt or unknown
 
 
-def _found(placement: Placement) -> Violation | Skip | None:
+def _finding(placement: Placement) -> Violation | Skip | None:
     """Report that the Pod, with what a flavor of its queue adds, may run on Spot capacity, or beside inference."""
     pod, ctx = placement.pod, placement.ctx
     selector = pod["spec", "nodeSelector"]
@@ -111,7 +111,7 @@ def _found(placement: Placement) -> Violation | Skip | None:
         where = selector[CAPACITY_TYPE] or pod["spec", "affinity"]
         by = f"ResourceFlavor {placement.flavor} " if CAPACITY_TYPE in placement.added else ""
         message = f"{by}selects Spot capacity for training: {_loss(pod)}"
-        return Violation(where.path, f"{message} {told_by(ctx)}", hint=_hint(ctx), why=_INTERRUPTED)
+        return Violation(where.path, f"{message} {evidence_for_class(ctx)}", hint=_hint(ctx), why=_INTERRUPTED)
     # Who writes the flavor chooses the nodes by its labels.
     chosen = bool(placement.added) or _chooses(ctx)
     on_spot = may_have(CAPACITY_TYPE, "spot", ctx)
@@ -119,7 +119,7 @@ def _found(placement: Placement) -> Violation | Skip | None:
     if not message:
         return None if chosen or _complete(ctx) else Skip("not all NodePools are known")
     why = _INTERRUPTED if on_spot else _CONSOLIDATED
-    return Violation(selector.path, f"{message} {told_by(ctx)}", hint=_hint(ctx), why=why)
+    return Violation(selector.path, f"{message} {evidence_for_class(ctx)}", hint=_hint(ctx), why=why)
 
 
 def _spot_message(pod: Field, ctx: AnyContext) -> str:
@@ -168,10 +168,10 @@ def _loss(pod: Field) -> str:
 
 def _hint(ctx: AnyContext) -> str:
     pools = ctx.facts.list(NODE_POOL)
-    given = derived(pools, _labels_of_nodes, ctx) if isinstance(pools, Known) else frozenset()
+    provided = derived(pools, _labels_of_nodes, ctx) if isinstance(pools, Known) else frozenset()
     own = () if _chooses(ctx) else _training_labels(ctx)
     # A label that no node has would leave the Pod Pending; shipped labels are only a convention.
-    label = next((f"{key}: {value} and " for key, value in own if _is_configured(ctx) or (key, value) in given), "")
+    label = next((f"{key}: {value} and " for key, value in own if _is_configured(ctx) or (key, value) in provided), "")
     where = "" if isinstance(pools, Known) and pools.items else "on nodes of Karpenter, "
     return f"{where}add {label}{CAPACITY_TYPE}: on-demand (or reserved) to nodeSelector{otherwise(ctx)}"
 

@@ -94,10 +94,10 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
         return
     namespace = ctx.request.namespace
     wanted = f"{label}={values[0]}" if values else label
-    found = "" if value is None else f" (its value is {value[:63]})"
+    actual = "" if value is None else f" (its value is {value[:63]})"
     metadata = ctx.wrapper.root["metadata"] if ctx.wrapper else pod["metadata"]
     yield Violation(
         metadata["namespace"].path,
-        f"requests {', '.join(demand.names)} in namespace {namespace}, which is missing label {wanted}{found}",
+        f"requests {', '.join(demand.names)} in namespace {namespace}, which is missing label {wanted}{actual}",
         hint=f"label namespace {namespace} with {wanted}, or use a namespace that is entitled to GPUs",
     )

@@ -91,15 +91,15 @@ def check(job: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
 def _reads(pod: Field) -> Iterator[Field]:
     """Yield the fields of a Pod that read its index."""
     for container in (*pod["spec", "initContainers"], *pod["spec", "containers"]):
-        given = False
+        is_set = False
         for variable in container["env"]:
             source = variable["valueFrom", "fieldRef", "fieldPath"]
             if source.text in _FIELDS:
                 yield source
-            given = given or variable["name"].text == _VARIABLE
+            is_set = is_set or variable["name"].text == _VARIABLE
             if _refers(variable["value"]):
                 yield variable["value"]
-        if not given:
+        if not is_set:
             yield from (word for part in ("command", "args") for word in container[part] if _refers(word))
 
 

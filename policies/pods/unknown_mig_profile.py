@@ -28,7 +28,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.mig_profiles import gpus_with, near_miss, profile_of, resource_of
-from gpugate.policies.pods._amounts import asked
+from gpugate.policies.pods._amounts import requested_amounts
 from gpugate.policies.sdk.facts import Known, Need
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import (
@@ -45,7 +45,7 @@ from gpugate.policies.sdk.policy import AnyContext, validates
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.pods._amounts import Asked
+    from gpugate.policies.pods._amounts import RequestedAmount
     from gpugate.policies.sdk.field import Field
 
 _SHARED: Final = ".shared"
@@ -59,19 +59,19 @@ _NEEDS: Final = (Need(CLUSTER_POLICY, ("spec.mig.strategy",)), PROVIDER_NEED)
 def check_pod(_pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     """Report slices that do not exist, several in a container, and those that the cluster does not offer."""
     offered = False
-    for each in ctx.derived(asked):
-        profile = profile_of(each.name)
-        if profile is None or each.amount <= 0:
+    for amount in ctx.derived(requested_amounts):
+        profile = profile_of(amount.name)
+        if profile is None or amount.amount <= 0:
             continue
-        yield from _unknown(each.field, profile, _renamed(each, profile), ctx)
-        if each.amount > 1:
-            message = f"{each.amount} x {profile} in one container: a CUDA process sees one slice"
+        yield from _unknown(amount.field, profile, _renamed(amount, profile), ctx)
+        if amount.amount > 1:
+            message = f"{amount.amount} x {profile} in one container: a CUDA process sees one slice"
             hint = "request one slice of a larger profile, or run several Pods"
             why = "The other slices are allocated to the container, and stay unused."
-            yield Violation(each.field.path, message, Stance.WARN, hint, why=why)
+            yield Violation(amount.field.path, message, Stance.WARN, hint, why=why)
         if not offered:
             offered = True
-            yield from _not_offered(each.field, ctx)
+            yield from _not_offered(amount.field, ctx)
 
 
 @validates(RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, needs=_NEEDS)
@@ -91,7 +91,7 @@ def _unknown(field: Field, profile: str, fix: Patches | None, ctx: AnyContext) -
     if not gpus:
         meant = near_miss(profile)
         hint = f"write {meant}" if meant else "write a profile such as 1g.10gb (A100 80GB, H100) or 1g.5gb (A100 40GB)"
-        message = f"no GPU supports the profile {_shown(profile)}"
+        message = f"no GPU supports the profile {_printable(profile)}"
         yield Violation(
             field.path, message, hint=hint, fix=fix, why="No node offers such a slice: the Pod stays Pending."
         )
@@ -102,16 +102,16 @@ def _unknown(field: Field, profile: str, fix: Patches | None, ctx: AnyContext) -
         yield Violation(field.path, message, Stance.WARN, "use a profile of a GPU that your nodes have", why=why)
 
 
-def _renamed(each: Asked, profile: str) -> Patches | None:
+def _renamed(amount: RequestedAmount, profile: str) -> Patches | None:
     meant = near_miss(profile)
     if meant is None:
         return None
-    new = resource_of(meant) + (_SHARED if each.name.endswith(_SHARED) else "")
-    blocks = [each.container["resources", name] for name in ("limits", "requests")]
+    new = resource_of(meant) + (_SHARED if amount.name.endswith(_SHARED) else "")
+    blocks = [amount.container["resources", name] for name in ("limits", "requests")]
     patches = []
-    for block in (block for block in blocks if block[each.name] and not block[new]):
-        patches.append(Patch("set", block[new].path, block[each.name].value, f"requests {new}, a valid profile"))
-        patches.append(Patch("remove", block[each.name].path, None, f"removes {each.name}, which does not"))
+    for block in (block for block in blocks if block[amount.name] and not block[new]):
+        patches.append(Patch("set", block[new].path, block[amount.name].value, f"requests {new}, a valid profile"))
+        patches.append(Patch("remove", block[amount.name].path, None, f"removes {amount.name}, which does not"))
     return Patches(tuple(patches)) if patches else None
 
 
@@ -136,5 +136,5 @@ def _not_offered(field: Field, ctx: AnyContext) -> Iterator[Violation]:
             return
 
 
-def _shown(profile: str) -> str:
+def _printable(profile: str) -> str:
     return profile if len(profile) <= 20 else f"{profile[:20]}..."

@@ -90,28 +90,28 @@ def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Violation | Ski
     demand = ctx.derived(gpu_demand)
     if not (demand or demand.unresolved):
         return
-    found = ctx.derived(workload_class)
+    classified = ctx.derived(workload_class)
     if owner_kind(pod, ctx) == "DaemonSet" or ctx.derived(is_of_node_group):
         return
-    if not {found.name, found.conflict, found.possible} & set(ctx.params.classes):
-        if found.doubt:
-            yield found.doubt
+    if not {classified.name, classified.conflict, classified.possible} & set(ctx.params.classes):
+        if classified.doubt:
+            yield classified.doubt
         return
     if not demand and demand.doubt:
         yield demand.doubt
         return
-    if found.conflict:
-        message = f"has the class {found.name} ({found.source}), but its owner is for {found.conflict}"
-        why = f"Policies treat the Pod as {found.name}: if its class is {found.conflict}, they do not protect it."
+    if classified.conflict:
+        message = f"has the class {classified.name} ({classified.source}), but its owner is for {classified.conflict}"
+        why = f"Policies treat the Pod as {classified.name}: if its class is {classified.conflict}, they do not protect it."
         yield Violation(pod["metadata", "labels"].path, message, Stance.WARN, "set both to the same class", why=why)
-    if {found.name, found.possible} & set(ctx.params.classes):
-        yield from _annotated(pod, ctx, found)
+    if {classified.name, classified.possible} & set(ctx.params.classes):
+        yield from _annotated(pod, ctx, classified)
 
 
-def _annotated(pod: Field, ctx: Context[Params], found: Classified) -> Iterator[Patch | Violation]:
+def _annotated(pod: Field, ctx: Context[Params], classified: Classified) -> Iterator[Patch | Violation]:
     annotation = pod["metadata", "annotations", _KEY]
-    if annotation.text == "false" and found.name in ctx.params.classes:
-        message = f'{_KEY} is "false", so Karpenter may evict this {found.name} Pod ({found.source})'
+    if annotation.text == "false" and classified.name in ctx.params.classes:
+        message = f'{_KEY} is "false", so Karpenter may evict this {classified.name} Pod ({classified.source})'
         yield Violation(
             annotation.path, message, Stance.WARN, 'set the annotation to "true", unless the Pod may be evicted'
         )
@@ -126,8 +126,8 @@ def _annotated(pod: Field, ctx: Context[Params], found: Classified) -> Iterator[
             annotation.path, message, Stance.WARN, 'set the parameter value: "true" of this policy', why=why
         )
         value = "true"
-    if found.name in ctx.params.classes:
-        reason = f"which keeps Karpenter from evicting {found.name} Pods (detected as {found.name} by: {found.source})"
+    if classified.name in ctx.params.classes:
+        reason = f"which keeps Karpenter from evicting {classified.name} Pods (detected as {classified.name} by: {classified.source})"
     else:
-        reason = f"because it may train ({found.source}); label the Pod {CLASS_LABEL}: batch if it does not"
+        reason = f"because it may train ({classified.source}); label the Pod {CLASS_LABEL}: batch if it does not"
     yield Patch("set", annotation.path, value, f'adds {_KEY}: "{value}", {reason}')

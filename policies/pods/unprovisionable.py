@@ -119,17 +119,17 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     ignored = ctx.params.ignore_dra_requests
     queue = admission(ctx)
     wanted = [(demand(placement.pod, placement.ctx), placement.ctx) for placement in queue.placements]
-    if queue.doubt or any(launchable(each, around, ignores_claims=ignored) for each, around in wanted):
+    if queue.doubt or any(launchable(requested, around, ignores_claims=ignored) for requested, around in wanted):
         return
     # Without a pool for GPUs, GPU nodes are started by something else than Karpenter.
     if not derived(pools, _for_gpus, ctx) or is_bound(pod, ctx) or _is_late(pools, ctx):
         return
     if _may_run_on_a_node(wanted[0][0], ctx):
         return
-    found = results(wanted[0][0], wanted[0][1], ignores_claims=ignored)
+    outcomes = results(wanted[0][0], wanted[0][1], ignores_claims=ignored)
     too_small = derived(pools, _with_limits_below_one_node, ctx)
-    if not any(_is_for_another(each, pod, too_small, ctx) for each in found):
-        reason = _reason(found, pools, ctx)
+    if not any(_is_for_another(outcome, pod, too_small, ctx) for outcome in outcomes):
+        reason = _reason(outcomes, pools, ctx)
         yield Violation(
             _path(reason.closest, wanted[0][0].pod),
             f"no NodePool can launch a node for it: {reason.text}",
@@ -177,22 +177,22 @@ def why_pending(wanted: Demand, ctx: AnyContext, *, ignores_claims: bool) -> Rea
         return None
     if wanted.claims and not nodes:
         return None
-    found = results(wanted, ctx, ignores_claims=ignores_claims, used=True)
+    outcomes = results(wanted, ctx, ignores_claims=ignores_claims, used=True)
     too_small = derived(pools, _with_limits_below_one_node, ctx)
-    if any(each.failure is None or _is_for_another(each, wanted.pod, too_small, ctx) for each in found):
+    if any(outcome.failure is None or _is_for_another(outcome, wanted.pod, too_small, ctx) for outcome in outcomes):
         return None
-    return _reason(found, pools, ctx)
+    return _reason(outcomes, pools, ctx)
 
 
 def _is_late(pools: Known, ctx: AnyContext) -> bool:
     """Tell whether each alternative requires a label that exists only on nodes that run, and that no pool gives."""
-    given = derived(pools, given_labels, ctx)
+    provided = derived(pools, given_labels, ctx)
     return all(
         any(
-            key.startswith(LATE_LABELS) and key not in given and r.operator in {"In", "Exists"}
-            for key, r in one.items()
+            key.startswith(LATE_LABELS) and key not in provided and r.operator in {"In", "Exists"}
+            for key, r in required.items()
         )
-        for one in ctx.derived(alternatives)
+        for required in ctx.derived(alternatives)
     )
 
 
@@ -271,28 +271,28 @@ def _fits(wanted: Demand, node: _Node) -> bool:
         and any(
             all(
                 r.allows(node.labels[key]) if key in node.labels else r.operator not in {"In", "Exists"}
-                for key, r in one.items()
+                for key, r in required.items()
             )
-            for one in wanted.alternatives
+            for required in wanted.alternatives
         )
     )
 
 
-def _reason(found: tuple[Result, ...], pools: Known, ctx: AnyContext) -> Reason:
+def _reason(outcomes: tuple[Result, ...], pools: Known, ctx: AnyContext) -> Reason:
     for_gpus = derived(pools, _for_gpus, ctx)
-    failed = [(each.pool, each.failure) for each in found if each.failure]
+    failed = [(outcome.pool, outcome.failure) for outcome in outcomes if outcome.failure]
     # Those that come closest first.
-    failed.sort(key=lambda one: (one[0] not in for_gpus, -one[1].rank, one[0]))
+    failed.sort(key=lambda pair: (pair[0] not in for_gpus, -pair[1].rank, pair[0]))
     pool, closest = failed[0]
     if closest.term == "claims":
         text = closest.text
     else:
-        shown = "; ".join(f"NodePool {name}: {failure.text}" for name, failure in failed[:_NAMED])
-        text = shown + (f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else "")
+        listed = "; ".join(f"NodePool {name}: {failure.text}" for name, failure in failed[:_NAMED])
+        text = listed + (f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else "")
     hint = closest.change if closest.of_pod else f"in NodePool {pool}, {closest.change}"
     if not closest.change:
         hint = "run `gpugate why` to compare the Pod with each NodePool"
-    return Reason(text, hint, closest, found)
+    return Reason(text, hint, closest, outcomes)
 
 
 def _for_gpus(pools: Known, ctx: AnyContext) -> frozenset[str]:

@@ -79,7 +79,7 @@ class _Volume(NamedTuple):
     """A volume that is only in some zones: the field that names it, the subject of a message, and these zones."""
 
     field: Field
-    shown: str
+    subject: str
     zones: _Zones
 
 
@@ -87,7 +87,7 @@ class _Reach(NamedTuple):
     """The zones in which a Pod can get a node: the words for messages and hints, and zones in which nodes exist too."""
 
     zones: _Zones
-    shown: str
+    subject: str
     hint: str
     why: str = ""
     others: _Zones = _NOWHERE
@@ -115,8 +115,8 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
         return
     reaches = list(_reaches(ctx))
     for volumes in replicas:
-        for found in (*_apart(volumes), *_elsewhere(volumes, reaches)):
-            yield replace(found, at_most=ceiling_of_templates(ctx))
+        for finding in (*_apart(volumes), *_elsewhere(volumes, reaches)):
+            yield replace(finding, at_most=ceiling_of_templates(ctx))
             return
 
 
@@ -124,8 +124,8 @@ def _apart(volumes: list[_Volume]) -> Iterator[Violation]:
     """Yield the volumes that are in no zone of the first one."""
     for volume in volumes[1:]:
         if not volume.zones & volumes[0].zones:
-            first = f"{volumes[0].shown} {_in(volumes[0].zones)}"
-            message = f"{first}, and {volume.shown} {_in(volume.zones)}"
+            first = f"{volumes[0].subject} {_in(volumes[0].zones)}"
+            message = f"{first}, and {volume.subject} {_in(volume.zones)}"
             yield Violation(volume.field.path, message, hint="use volumes in one zone", why=_NO_COMMON_ZONE)
 
 
@@ -134,7 +134,7 @@ def _elsewhere(volumes: list[_Volume], reaches: list[_Reach]) -> Iterator[Violat
     for volume in volumes:
         for reach in reaches:
             if not volume.zones & (reach.zones | reach.others):
-                message = f"{volume.shown} {_in(volume.zones)}, but {reach.shown} {_in(reach.zones)}"
+                message = f"{volume.subject} {_in(volume.zones)}, but {reach.subject} {_in(reach.zones)}"
                 hint = f"{reach.hint} {_in(volume.zones)}, or use a volume {_in(reach.zones)}"
                 yield Violation(volume.field.path, message, hint=hint, why=reach.why)
 
@@ -207,20 +207,20 @@ def _reaches(ctx: AnyContext) -> Iterator[_Reach]:
     launched = _together(zones for _, zones in pools)
     if launched:
         names = dict.fromkeys(name for name, _ in pools)
-        shown = f"NodePool{'s' if len(names) > 1 else ''} {_listed(names)}"
+        subject = f"NodePool{'s' if len(names) > 1 else ''} {_listed(names)}"
         verb = "launch" if len(names) > 1 else "launches"
         yield _Reach(
             launched,
-            f"{shown} {verb} nodes for it only",
-            f"let {shown} launch nodes",
+            f"{subject} {verb} nodes for it only",
+            f"let {subject} launch nodes",
             others=_of_other_nodes(ctx),
         )
 
 
 def _together(zones: Iterable[_Zones | None]) -> _Zones:
     """Return the zones of alternatives together; none where one of them allows every zone."""
-    found = list(zones)
-    return _NOWHERE if None in found else _NOWHERE.union(*(some for some in found if some))
+    zones_of_all = list(zones)
+    return _NOWHERE if None in zones_of_all else _NOWHERE.union(*(some for some in zones_of_all if some))
 
 
 def _listed_zones(requirement: Requirement | None) -> _Zones | None:

@@ -86,7 +86,7 @@ def test_a_variable_names_devices_by_its_value_or_by_what_it_refers_to(rest: Obj
 )
 def test_other_runtimes_have_variables_of_their_own(name: str, devices: str) -> None:
     subject = pod(variable(name, value="0"))
-    assert [sign.what for sign in _hidden_access.named(subject, tuple(subject["spec", "containers"]))] == [
+    assert [sign.effect for sign in _hidden_access.named(subject, tuple(subject["spec", "containers"]))] == [
         f"{name} exposes {devices} to a container"
     ]
 

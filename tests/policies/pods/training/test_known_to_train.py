@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from gpugate.policies.pods._training import otherwise, told_by, trains
+from gpugate.policies.pods._training import evidence_for_class, otherwise, trains
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,8 +61,8 @@ def test_it_is_known_to_train(context: Callable[..., Context[Any]], obj: dict[st
         ),
     ],
 )
-def test_a_finding_says_what_told_it(
+def test_a_finding_states_its_evidence(
     context: Callable[..., Context[Any]], obj: dict[str, Any], said: str, hint: str
 ) -> None:
     ctx = context(obj, namespace="apps")
-    assert (told_by(ctx), otherwise(ctx)) == (said, hint)
+    assert (evidence_for_class(ctx), otherwise(ctx)) == (said, hint)
