@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
     "certs",
+    "policies/claims",
+    "policies/data",
+    "policies/disruption",
+    "policies/engine",
     "policies/pods",
+    "policies/queues",
+    "policies/quotas",
+    "policies/scaling",
     "tools",
     "webhook/admission",
     "webhook/audit",

@@ -60,8 +60,8 @@ def check(device_class: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
 
 
 def _violation(device_class: Field, driver: str, names: tuple[str, ...]) -> Violation:
-    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-    nodes = f"node {shown}" if len(names) == 1 else f"nodes {shown}"
+    listed = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    nodes = f"node {listed}" if len(names) == 1 else f"nodes {listed}"
     message = f"a device plugin and the DRA driver {driver} both offer GPUs of {nodes}"
     hint = "disable the device plugin or the GPUs of the DRA driver on these nodes"
     why = "The scheduler counts both separately. Where they offer the same GPU, it can allocate the GPU to two Pods."

@@ -61,20 +61,20 @@ def faults_of_request(request: Field, version: str) -> Iterator[Violation]:
         yield from _of_members(ask)
 
 
-def faults_of_names(named: Iterable[Field], what: str) -> Iterator[Violation]:
+def faults_of_names(named: Iterable[Field], term: str) -> Iterator[Violation]:
     """Yield the names of requests or alternatives that are missing, duplicate, or not a DNS label."""
-    seen: set[str] = set()
-    for each in named:
-        name = each["name"].text
+    earlier: set[str] = set()
+    for element in named:
+        name = element["name"].text
         if not name:
-            yield Violation(each["name"].path, f"the {what} is missing its name", hint="add a name, such as gpu")
+            yield Violation(element["name"].path, f"the {term} is missing its name", hint="add a name, such as gpu")
         elif not formats.is_label(name):
-            message = f'"{name[:63]}" is not a valid {what} name (a DNS label)'
-            yield Violation(each["name"].path, message, hint="use at most 63 lower-case letters, digits and hyphens")
-        elif name in seen:
-            message = f'the claim has two {what}s named "{name}"'
-            yield Violation(each["name"].path, message, hint="rename one of them")
-        seen.add(name)
+            message = f'"{name[:63]}" is not a valid {term} name (a DNS label)'
+            yield Violation(element["name"].path, message, hint="use at most 63 lower-case letters, digits and hyphens")
+        elif name in earlier:
+            message = f'the claim has two {term}s named "{name}"'
+            yield Violation(element["name"].path, message, hint="rename one of them")
+        earlier.add(name)
 
 
 def faults_of_references(devices: Field) -> Iterator[Violation]:

@@ -78,9 +78,9 @@ def _of_slices(ask: Field, device_class: str) -> Iterator[Violation]:
         why = "The model may not fit into the slice, or holds several times the memory that it needs."
         yield Violation(path, message, hint=hint, why=why)
     for expression, text in zip(expressions, texts, strict=True):
-        found = _ATTRIBUTE.search(text)
-        if found and found["domain"] != _DRIVER:
-            message = f"device.attributes['{found['domain']}'] has no attribute profile; the driver is {_DRIVER}"
+        attribute = _ATTRIBUTE.search(text)
+        if attribute and attribute["domain"] != _DRIVER:
+            message = f"device.attributes['{attribute['domain']}'] has no attribute profile; the driver is {_DRIVER}"
             fixed = _ATTRIBUTE.sub(f"device.attributes['{_DRIVER}'].profile", text)
             patch = Patch("set", expression.path, fixed, "reads the attribute that the driver publishes")
             why = "The selector fails when it is evaluated, so no device is selected and the Pod stays Pending."

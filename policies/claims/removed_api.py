@@ -99,13 +99,13 @@ def _request(request: Field) -> dict[str, Json]:
 
 
 def _metadata(metadata: Field) -> dict[str, Json]:
-    kept = {key: deepcopy(value) for key, value in metadata.mapping.items() if key not in _BOOKKEEPING}
+    remaining = {key: deepcopy(value) for key, value in metadata.mapping.items() if key not in _BOOKKEEPING}
     annotations: dict[str, Json] = {k: v for k, v in metadata["annotations"].labels.items() if k != _LAST_APPLIED}
     if annotations:
-        kept["annotations"] = annotations
+        remaining["annotations"] = annotations
     else:
-        kept.pop("annotations", None)
-    return kept
+        remaining.pop("annotations", None)
+    return remaining
 
 
 _V1_SINCE: Final = "1.34"

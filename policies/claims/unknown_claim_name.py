@@ -99,8 +99,8 @@ def _unknown_request(request: Field, claim: str, known: list[str]) -> Violation:
 
 
 def _or_write(names: list[str]) -> str:
-    shown = ", ".join(_shortened(name) for name in names[:_SHOWN] if name)
-    return f", or write one of its names: {shown}" if shown else ""
+    listed = ", ".join(_shortened(name) for name in names[:_SHOWN] if name)
+    return f", or write one of its names: {listed}" if listed else ""
 
 
 def _requests_of(claim: Field, ctx: AnyContext) -> frozenset[str] | None:

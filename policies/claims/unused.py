@@ -76,9 +76,9 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
 def _violation(claim: Field, unused: list[str], *, partly: bool) -> Violation:
     name = claim["name"].text
     if partly:
-        what = f"request {unused[0]}" if len(unused) == 1 else f"requests {', '.join(unused[:3])}"
-        what += f" and {len(unused) - 3} more" if len(unused) > 3 else ""
-        message = f"no container uses {what} of the GPU claim {name}"
+        requests = f"request {unused[0]}" if len(unused) == 1 else f"requests {', '.join(unused[:3])}"
+        requests += f" and {len(unused) - 3} more" if len(unused) > 3 else ""
+        message = f"no container uses {requests} of the GPU claim {name}"
         hint = f"add the request to the resources.claims of a container, or use a claim without {'it' if len(unused) == 1 else 'them'}"
     else:
         message = f"no container uses the GPU claim {name}"

@@ -37,8 +37,8 @@ class Scale(msgspec.Struct, frozen=True):
 
     def at_least(self, number: int) -> int:
         """Return the types whose number is this or more."""
-        place = bisect_left(self.numbers, number)
-        return self.reach[place] if place < len(self.reach) else 0
+        index = bisect_left(self.numbers, number)
+        return self.reach[index] if index < len(self.reach) else 0
 
 
 @dataclass(frozen=True, slots=True)

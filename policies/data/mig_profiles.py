@@ -187,8 +187,8 @@ def profile_of(resource: str) -> str | None:
     if not resource.startswith(RESOURCE_PREFIX):
         return None
     text = resource.removeprefix(RESOURCE_PREFIX).removesuffix(SHARED_SUFFIX)
-    found = _WITH_ATTRIBUTE.fullmatch(text)
-    return f"{found[1]}+{found[2]}" if found else text
+    match = _WITH_ATTRIBUTE.fullmatch(text)
+    return f"{match[1]}+{match[2]}" if match else text
 
 
 def resource_of(profile: str) -> str:
@@ -210,17 +210,17 @@ def near_miss(profile: str) -> str | None:
 
 
 def _parts(profile: str) -> tuple[str, ...] | None:
-    found = _SPELLED.fullmatch(_SIGNS.sub("", profile.lower()))
-    return found.groups() if found else None
+    match = _SPELLED.fullmatch(_SIGNS.sub("", profile.lower()))
+    return match.groups() if match else None
 
 
 def _by_parts() -> Mapping[tuple[str, ...] | None, tuple[str, ...]]:
-    found: dict[tuple[str, ...] | None, tuple[str, ...]] = {}
+    names: dict[tuple[str, ...] | None, tuple[str, ...]] = {}
     for name in dict.fromkeys(name for gpu in MIG_GPUS for name in gpu.profiles):
         parts = _parts(name)
         if parts:
-            found[parts] = (*found.get(parts, ()), name)
-    return found
+            names[parts] = (*names.get(parts, ()), name)
+    return names
 
 
 # Looked up once per profile of an object, which may name thousands.

@@ -55,9 +55,11 @@ def _scalers(target: ScaleTarget, ctx: AnyContext) -> Iterator[_Bounds]:
     for need in SCALER_NEEDS:
         fact = ctx.facts.list(need.kind, ctx.request.namespace)
         bounds = _of_keda if need.kind is SCALED_OBJECT else _of_autoscalers
-        found = derived(fact, bounds, ctx, ctx.request.namespace).get(target) if isinstance(fact, Known) else None
-        if found:
-            yield found
+        target_bounds = (
+            derived(fact, bounds, ctx, ctx.request.namespace).get(target) if isinstance(fact, Known) else None
+        )
+        if target_bounds:
+            yield target_bounds
 
 
 def _of_keda(known: Known, ctx: AnyContext) -> dict[ScaleTarget, _Bounds]:

@@ -109,7 +109,7 @@ def check(budget: Field, ctx: AnyContext) -> Iterator[Violation]:
     if not spec["selector"] or (unavailable is None and available is None):
         return
     selected = tuple(selected_by(budget, ctx))
-    at_most = max((most_for(one.demand) for one in selected), default=most_for(None))
+    at_most = max((most_for(workload.demand) for workload in selected), default=most_for(None))
     if not at_most:
         return
     if unavailable is not None and unavailable.number == 0:
@@ -126,11 +126,11 @@ def check(budget: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 def _compared(spec: Field, available: _Share, selected: tuple[Selected, ...], at_most: Stance) -> Iterator[Violation]:
     """Compare with the fewest and the most Pods that the selected workloads have together."""
-    least = sum(one.replicas.least for one in selected)
-    most = sum(one.replicas.most for one in selected)
+    least = sum(workload.replicas.least for workload in selected)
+    most = sum(workload.replicas.most for workload in selected)
     path, owner = spec["minAvailable"].path, _owner(selected)
     if most > 1 and available.of(most) >= most:
-        certain = all(one.replicas.certain for one in selected)
+        certain = all(workload.replicas.certain for workload in selected)
         message = f"minAvailable {available} of at most {most} Pods{owner} allows no eviction"
         ceiling = at_most if certain else min(at_most, Stance.WARN)
         yield Violation(path, message, ceiling, _HINT, _one_at_a_time(spec))
@@ -141,7 +141,7 @@ def _compared(spec: Field, available: _Share, selected: tuple[Selected, ...], at
 
 
 def _owner(selected: tuple[Selected, ...]) -> str:
-    asking = [one.name for one in selected if one.demand or one.demand.unresolved]
+    asking = [workload.name for workload in selected if workload.demand or workload.demand.unresolved]
     return f" of {asking[0]}" if len(asking) == 1 else ""
 
 

@@ -102,60 +102,60 @@ class Query:
 
 def read(text: str) -> Query:
     """Read a query; an empty one where the text is longer than `LONGEST`."""
-    found = _TOKEN.finditer(text) if len(text) <= LONGEST else ()
-    tokens = [Token(m.lastgroup or "", m.group(), m.start()) for m in found if m.lastgroup != "blank"]
-    query, place = Query(), 0
+    matches = _TOKEN.finditer(text) if len(text) <= LONGEST else ()
+    tokens = [Token(m.lastgroup or "", m.group(), m.start()) for m in matches if m.lastgroup != "blank"]
+    query, index = Query(), 0
     around: list[Call | None] = []
-    while place < len(tokens):
-        place = _step(tokens, place, query, around)
+    while index < len(tokens):
+        index = _step(tokens, index, query, around)
     return query
 
 
 _END: Final = Token("end", "", 0)
 
 
-def _at(tokens: list[Token], place: int) -> Token:
-    return tokens[place] if 0 <= place < len(tokens) else _END
+def _at(tokens: list[Token], index: int) -> Token:
+    return tokens[index] if 0 <= index < len(tokens) else _END
 
 
-def _step(tokens: list[Token], place: int, query: Query, around: list[Call | None]) -> int:
+def _step(tokens: list[Token], index: int, query: Query, around: list[Call | None]) -> int:
     """Read what begins at a place; return where the next begins."""
-    token = tokens[place]
+    token = tokens[index]
     word = token.text.lower()
     if word in _GROUPINGS:
-        return _past(tokens, place + 1, ")") if _at(tokens, place + 1).text == "(" else place + 1
+        return _past(tokens, index + 1, ")") if _at(tokens, index + 1).text == "(" else index + 1
     if word in _WORDS:
-        return _past_word(tokens, place)
+        return _past_word(tokens, index)
     if token.text == "[":
-        return _past(tokens, place, "]")
+        return _past(tokens, index, "]")
     if token.text == "(":
         around.append(around[-1] if around else None)
     elif token.text == ")" and around:
         around.pop()
     elif token.text in _SIGNS or word in _WORD_OPERATORS:
-        query.operators.append((word, _at(tokens, place - 1), _at(tokens, place + 1)))
+        query.operators.append((word, _at(tokens, index - 1), _at(tokens, index + 1)))
     elif token.kind == "name" or token.text == "{":
-        return _named(tokens, place, query, around)
-    return place + 1
+        return _named(tokens, index, query, around)
+    return index + 1
 
 
-def _past(tokens: list[Token], place: int, closing: str) -> int:
-    while place < len(tokens) and tokens[place].text != closing:
-        place += 1
-    return place + 1
+def _past(tokens: list[Token], index: int, closing: str) -> int:
+    while index < len(tokens) and tokens[index].text != closing:
+        index += 1
+    return index + 1
 
 
-def _past_word(tokens: list[Token], place: int) -> int:
+def _past_word(tokens: list[Token], index: int) -> int:
     """Pass over a word and the time behind it: `offset -5m`, `@ end()`, `@ 1609746000`."""
-    if tokens[place].text.lower() not in {"offset", "@"}:
-        return place + 1
-    place += 2 if _at(tokens, place + 1).text == "-" else 1
-    return place + (3 if _at(tokens, place + 1).text == "(" else 1)
+    if tokens[index].text.lower() not in {"offset", "@"}:
+        return index + 1
+    index += 2 if _at(tokens, index + 1).text == "-" else 1
+    return index + (3 if _at(tokens, index + 1).text == "(" else 1)
 
 
-def _named(tokens: list[Token], place: int, query: Query, around: list[Call | None]) -> int:
-    token = tokens[place]
-    after = place + 1
+def _named(tokens: list[Token], index: int, query: Query, around: list[Call | None]) -> int:
+    token = tokens[index]
+    after = index + 1
     if _at(tokens, after).text.lower() in _GROUPINGS and _at(tokens, after + 1).text == "(":
         after = _past(tokens, after + 1, ")")
     if token.kind == "name" and _at(tokens, after).text == "(":
@@ -167,7 +167,7 @@ def _named(tokens: list[Token], place: int, query: Query, around: list[Call | No
         around.append(call)
         return after + 1
     metric = token.text if token.kind == "name" else ""
-    braces = place + 1 if metric else place
+    braces = index + 1 if metric else index
     matchers: list[Matcher] = []
     if _at(tokens, braces).text == "{":
         after = _past(tokens, braces, "}")
@@ -316,7 +316,7 @@ def is_zero(call: Call) -> bool:
 
 def _factor(query: Query) -> Fraction | None:
     filled = any(is_zero(call) for call in query.calls)
-    operators = [each for each in query.operators if not (filled and each[0] == "or")]
+    operators = [operation for operation in query.operators if not (filled and operation[0] == "or")]
     if not operators:
         return Fraction(1)
     (operator, left, right), *more = operators
@@ -429,7 +429,7 @@ def _start(matcher: Matcher) -> str:
     """Return what every name that fits begins with; a whole name for `=`."""
     if matcher.operator == "=":
         return matcher.value
-    end = next((place for place, sign in enumerate(matcher.value) if sign in _REGEX_SIGNS), len(matcher.value))
+    end = next((index for index, sign in enumerate(matcher.value) if sign in _REGEX_SIGNS), len(matcher.value))
     # What repeats or is optional may be there no time at all; an alternative may begin otherwise.
     if "|" in matcher.value:
         return ""

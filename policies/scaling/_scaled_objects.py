@@ -97,7 +97,7 @@ def shortage(template: Field, resource: str, count: int, replicas: int, ctx: Any
     total: Amount = 0
     names = []
     # The largest first: mostly they are enough, and no other has to be looked at.
-    for limit, pool in sorted(limited, key=lambda each: each[0], reverse=True):
+    for limit, pool in sorted(limited, key=lambda pair: pair[0], reverse=True):
         if _may_take(pool, template, resource, count):
             total += limit
             names.append(pool.subject["metadata", "name"].text)
@@ -121,10 +121,10 @@ def _may_take(pool: AnyContext, template: Field, resource: str, count: int) -> b
         if requirement is not None and not requirement.allows(value):
             return False
     # Pods are given the tolerations of their accelerators when they come.
-    given = {taint.key for taint in pool.platform.taints_of(resource)}
+    tolerated_keys = {taint.key for taint in pool.platform.taints_of(resource)}
     taints = (t for t in pool.subject["spec", "template", "spec", "taints"] if t["effect"].text in HARD_EFFECTS)
     return all(
-        taint["key"].text in given
+        taint["key"].text in tolerated_keys
         or tolerated(template, Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)
         for taint in taints
     )
@@ -188,10 +188,10 @@ def paused_at(scaled_object: Field) -> tuple[Field, int] | None:
     The number holds instead of minimum and maximum, and may be above the maximum.
     """
     annotation = scaled_object["metadata", "annotations", PAUSED_REPLICAS]
-    found = _INTEGER.fullmatch(annotation.text)
-    if found is None or annotation.text.startswith("-") or int(found[1]) > _GREATEST:
+    replicas = _INTEGER.fullmatch(annotation.text)
+    if replicas is None or annotation.text.startswith("-") or int(replicas[1]) > _GREATEST:
         return None
-    return annotation, int(found[1])
+    return annotation, int(replicas[1])
 
 
 def floor(scaled_object: Field) -> Field:

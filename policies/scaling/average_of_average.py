@@ -60,8 +60,10 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
         bound, threshold = most(query), number(trigger["metadata", "threshold"].text)
         if replicas is not None and bound is not None and threshold is not None and replicas < allowed:
             kind = trigger["metricType"]
-            found = f"the query returns at most {float(bound):g}, and the threshold is {float(threshold):g} per replica"
-            message = f"{found}, so KEDA never requests more than {replicas} replicas (maxReplicaCount: {allowed})"
+            bounds = (
+                f"the query returns at most {float(bound):g}, and the threshold is {float(threshold):g} per replica"
+            )
+            message = f"{bounds}, so KEDA never requests more than {replicas} replicas (maxReplicaCount: {allowed})"
 
             hint = "write metricType: Value, or change the query to a total"
             yield Violation(kind.path, message, at_most, hint, _fix(scaled_object, kind, ctx))

@@ -70,15 +70,15 @@ _KEEP_CURRENT: Final = frozenset({"currentReplicas", "currentReplicasIfHigher"})
 def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
     """Report each query whose missing result counts as 0 although the fallback keeps more than the minimum."""
     fallback = scaled_object["spec", "fallback"]
-    kept = _replicas_kept(scaled_object, fallback)
-    if not kept or not floor(scaled_object).integer or has_formula(scaled_object):
+    replicas = _replicas_kept(scaled_object, fallback)
+    if not replicas or not floor(scaled_object).integer or has_formula(scaled_object):
         return
     at_most = ctx.derived(highest_stance)
     for trigger, query in ctx.derived(queries) if at_most else ():
         setting = trigger["metadata", "ignoreNullValues"]
         if not query.selectors or has_result_without_series(query) or is_false(setting.text.strip()):
             continue
-        message = f"a query without a result counts as 0, so the fallback ({kept}) is not used"
+        message = f"a query without a result counts as 0, so the fallback ({replicas}) is not used"
         patch = Patch(
             "set", setting.path, "false", "makes a query without a result an error, so that the fallback is used"
         )

@@ -80,12 +80,12 @@ def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[
     counts += [paused] if paused else []
     if target is None or not counts:
         return
-    found = target_workload(target, ctx)
-    if found is None:
+    workload = target_workload(target, ctx)
+    if workload is None:
         yield Skip(f"the Pod template of {target} is unknown")
         return
     for field, replicas in counts:
-        yield from _judge(field, replicas, *found, ctx)
+        yield from _compare(field, replicas, *workload, ctx)
 
 
 @validates(DEPLOYMENT, STATEFUL_SET, params=Params, mode=Stance.WARN, needs=(*CLAIM_NEEDS, *POOL_NEEDS), tables=TABLES)
@@ -93,10 +93,10 @@ def check_workload(workload: Field, ctx: Context[Params]) -> Iterator[Violation 
     """Compare the GPUs of all replicas with what there is."""
     field = workload["spec", "replicas"]
     replicas = 1 if not field else field.integer or 0
-    yield from _judge(field, replicas, _KINDS[ctx.request.kind.kind], workload, ctx)
+    yield from _compare(field, replicas, _KINDS[ctx.request.kind.kind], workload, ctx)
 
 
-def _judge(
+def _compare(
     field: Field, replicas: int, kind: Kind, workload: Field, ctx: Context[Params]
 ) -> Iterator[Violation | Skip]:
     demand = workload_demand(kind, workload, ctx)
@@ -104,9 +104,9 @@ def _judge(
         if demand.doubt:
             yield demand.doubt
         return
-    each = whole_gpus(demand)
-    if each * replicas > ctx.params.max_gpus:
-        total = f"{replicas} replicas x {each} GPUs = {float(each * replicas):g} GPUs"
+    gpus = whole_gpus(demand)
+    if gpus * replicas > ctx.params.max_gpus:
+        total = f"{replicas} replicas x {gpus} GPUs = {float(gpus * replicas):g} GPUs"
         message = f"{total} (maximum: {ctx.params.max_gpus})"
         why = "One workload can then use more GPUs than the policy file allows."
         yield Violation(field.path, message, hint="lower the number of replicas", why=why)
@@ -118,12 +118,12 @@ def _beyond_pools(
     field: Field, replicas: int, template: Field, demand: GpuDemand, ctx: Context[Params]
 ) -> Iterator[Violation | Skip]:
     for resource, count in sorted(demand.resources.items()):
-        found = shortage(template, resource, count, replicas, ctx)
-        if isinstance(found, Skip):
-            yield found
-        elif found:
-            pools = f"pool {found.pools[0]} allows" if len(found.pools) == 1 else f"{len(found.pools)} pools allow"
+        room = shortage(template, resource, count, replicas, ctx)
+        if isinstance(room, Skip):
+            yield room
+        elif room:
+            pools = f"pool {room.pools[0]} allows" if len(room.pools) == 1 else f"{len(room.pools)} pools allow"
             total = f"{replicas} replicas x {count} {resource} = {replicas * count}"
-            hint = f"lower the number of replicas, or raise the limits of {', '.join(found.pools[:5])}"
+            hint = f"lower the number of replicas, or raise the limits of {', '.join(room.pools[:5])}"
             why = "The last replicas stay Pending, while the workload uses all GPUs that it shares with others."
-            yield Violation(field.path, f"{total}; {pools} only {found.amount}", hint=hint, why=why)
+            yield Violation(field.path, f"{total}; {pools} only {room.amount}", hint=hint, why=why)

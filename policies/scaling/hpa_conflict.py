@@ -56,7 +56,7 @@ _AUTOSCALERS: Final = Need(
 @validates(SCALED_OBJECT, needs=(_SCALED_OBJECTS, _AUTOSCALERS, *TARGET_NEEDS))
 def check_scaled_object(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report the autoscalers, and the other ScaledObjects, of the same workload."""
-    target, at_most = _judged(scaled_object, ctx)
+    target, at_most = _target_and_mode(scaled_object, ctx)
     if target is None or not at_most:
         return
     own = ctx.request.shown_name
@@ -68,8 +68,8 @@ def check_scaled_object(scaled_object: Field, ctx: AnyContext) -> Iterator[Viola
         elif _counts(other, [scaled_object, Field(ctx.request.old_object), *known]) and not _takes_over(
             scaled_object, other
         ):
-            found = _conflict(scaled_object, f"HorizontalPodAutoscaler {_name(other)}", own, target, at_most)
-            yield replace(found, others=(_other(HORIZONTAL_POD_AUTOSCALER, _name(other), ctx),))
+            conflict = _conflict(scaled_object, f"HorizontalPodAutoscaler {_name(other)}", own, target, at_most)
+            yield replace(conflict, others=(_other(HORIZONTAL_POD_AUTOSCALER, _name(other), ctx),))
     for other in others:
         if isinstance(other, Skip):
             yield other
@@ -88,7 +88,7 @@ def check_scaled_object(scaled_object: Field, ctx: AnyContext) -> Iterator[Viola
 @validates(HORIZONTAL_POD_AUTOSCALER, needs=(_SCALED_OBJECTS, *TARGET_NEEDS))
 def check_autoscaler(autoscaler: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report the ScaledObjects of the same workload."""
-    target, at_most = _judged(autoscaler, ctx)
+    target, at_most = _target_and_mode(autoscaler, ctx)
     if target is None or not at_most:
         return
     others = tuple(_scaling(target, SCALED_OBJECT, ctx))
@@ -99,11 +99,11 @@ def check_autoscaler(autoscaler: Field, ctx: AnyContext) -> Iterator[Violation |
         if isinstance(other, Skip):
             yield other
         elif not _takes_over(other, autoscaler):
-            found = _conflict(autoscaler, own, _name(other), target, at_most)
-            yield replace(found, others=(_other(SCALED_OBJECT, _name(other), ctx),), follows=True)
+            conflict = _conflict(autoscaler, own, _name(other), target, at_most)
+            yield replace(conflict, others=(_other(SCALED_OBJECT, _name(other), ctx),), follows=True)
 
 
-def _judged(scaler: Field, ctx: AnyContext) -> tuple[ScaleTarget | None, Stance]:
+def _target_and_mode(scaler: Field, ctx: AnyContext) -> tuple[ScaleTarget | None, Stance]:
     target = scale_target(scaler)
     return target, most_for(target_demand(target, ctx)) if target else Stance.OFF
 
@@ -127,7 +127,9 @@ def _counts(autoscaler: Field, scaled_objects: list[Field]) -> bool:
     named = {owner["name"].text for owner in owners if owner["kind"].text == SCALED_OBJECT.name}
     # A name that is yet to be made is known when the object is validated.
     own = _name(autoscaler) or autoscaler["metadata", "generateName"].text
-    return not any(_name(each) in named and own in autoscaler_names(each) for each in scaled_objects)
+    return not any(
+        _name(scaled_object) in named and own in autoscaler_names(scaled_object) for scaled_object in scaled_objects
+    )
 
 
 def _takes_over(scaled_object: Field, autoscaler: Field) -> bool:

@@ -85,10 +85,10 @@ def _unquoted(key: str, value: Field, at_most: Stance) -> Violation:
 
 
 def _missing(metadata: Field, at_most: Stance) -> Iterator[Violation]:
-    for key, what in _REQUIRED.items():
+    for key, addition in _REQUIRED.items():
         value = metadata[key]
         if not value or (isinstance(value.value, str) and not value.text.strip()):
-            yield Violation(value.path, f"missing {key} of a prometheus trigger", at_most, f"add {what}")
+            yield Violation(value.path, f"missing {key} of a prometheus trigger", at_most, f"add {addition}")
 
 
 def _no_numbers(metadata: Field, at_most: Stance, *, formula: bool) -> Iterator[Violation]:

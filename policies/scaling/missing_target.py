@@ -70,7 +70,7 @@ def _missing(scaler: Field, ctx: AnyContext, *, of_gpus: bool) -> Iterator[Viola
         if doubt:
             yield doubt
         return
-    others = [found for each in _NAMES for found in _with_gpus(each, ctx)]
+    others = [workload for target_kind in _NAMES for workload in _with_gpus(target_kind, ctx)]
     if not others and not of_gpus:
         return
     message = f"{target} does not exist in namespace {namespace}"

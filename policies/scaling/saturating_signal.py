@@ -85,7 +85,7 @@ def check_scaled_object(scaled_object: Field, ctx: AnyContext) -> Iterator[Viola
             continue
         replicas = most_replicas(trigger, query)
         if replicas is None or replicas >= maximum(scaled_object):
-            yield from _found(trigger["metadata", "query"], min(metrics), scaled_object, ctx)
+            yield from _finding(trigger["metadata", "query"], min(metrics), scaled_object, ctx)
 
 
 @validates(HORIZONTAL_POD_AUTOSCALER, mode=Stance.WARN, needs=_NEEDS)
@@ -95,14 +95,14 @@ def check_autoscaler(autoscaler: Field, ctx: AnyContext) -> Iterator[Violation]:
         for source in ("pods", "object", "external"):
             name = metric[source, "metric", "name"]
             if name.text in _OF_AUTOSCALERS:
-                yield from _found(name, name.text, autoscaler, ctx)
+                yield from _finding(name, name.text, autoscaler, ctx)
 
 
-def _found(where: Field, metric: str, scaler: Field, ctx: AnyContext) -> Iterator[Violation]:
+def _finding(where: Field, metric: str, scaler: Field, ctx: AnyContext) -> Iterator[Violation]:
     target = scale_target(scaler)
-    found = target_workload(target, ctx) if target else None
-    server = _server(*found) if found else ""
-    at_most = most_for(workload_demand(*found, ctx)) if found and server else Stance.OFF
+    workload = target_workload(target, ctx) if target else None
+    server = _server(*workload) if workload else ""
+    at_most = most_for(workload_demand(*workload, ctx)) if workload and server else Stance.OFF
     if at_most:
         waiting = f", such as sum({_WAITING[server]})" if _WAITING[server] else ""
         message = f"scales {server} on {metric}, which does not grow with the requests that wait"
@@ -117,4 +117,4 @@ def _server(kind: Kind, workload: Field) -> str:
         for container in template["spec", "containers"]
     )
     running = (running_server(container, started_programs(container) or ()) for container in containers)
-    return next((found.server.name for found in running if found and found.server.name in _WAITING), "")
+    return next((program.server.name for program in running if program and program.server.name in _WAITING), "")

@@ -89,9 +89,9 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report a short window for scaling down, and a short cool-down before scaling to zero."""
     at_most = ctx.derived(highest_stance)
-    found = tuple(_hasty(scaled_object, at_most, ctx)) if at_most else ()
-    doubt = target_doubt(scaled_object, ctx) if found else None
-    yield from (doubt,) if doubt else found
+    findings = tuple(_hasty(scaled_object, at_most, ctx)) if at_most else ()
+    doubt = target_doubt(scaled_object, ctx) if findings else None
+    yield from (doubt,) if doubt else findings
 
 
 def _hasty(scaled_object: Field, at_most: Stance, ctx: Context[Params]) -> Iterator[Violation]:

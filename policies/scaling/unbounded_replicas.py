@@ -115,12 +115,12 @@ def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[
         return
     unknown = f"; {_unknown_target(scaled_object)}" if demand is None else ""
     if not is_within:
-        what = (
+        setting = (
             f"maxReplicaCount is {replicas}"
             if maximum
             else f"missing maxReplicaCount, so KEDA's default of {_KEDA_MAXIMUM} applies"
         )
-        message = f"{what}{_gpus(replicas, demand)} (maximum: {bound} replicas){unknown}"
+        message = f"{setting}{_gpus(replicas, demand)} (maximum: {bound} replicas){unknown}"
         yield Violation(maximum.path, message, at_most, f"write maxReplicaCount: {bound} or less")
     if paused is not None and paused[1] > bound:
         annotation, number = paused
@@ -174,5 +174,5 @@ def _gpus(replicas: int, demand: GpuDemand | None) -> str:
 
 def _product(replicas: int, demand: GpuDemand) -> str:
     """Write the sum people would check: `100 x 8 GPUs = 800 GPUs`."""
-    each = whole_gpus(demand)
-    return f"{replicas} x {each} GPUs = {math.ceil(each * replicas)} GPUs"
+    gpus = whole_gpus(demand)
+    return f"{replicas} x {gpus} GPUs = {math.ceil(gpus * replicas)} GPUs"

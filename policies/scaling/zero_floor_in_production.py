@@ -94,10 +94,10 @@ def _unknown(scaled_object: Field, ctx: Context[Params]) -> Iterator[Skip]:
 def _levels(scaled_object: Field, ctx: Context[Params]) -> Iterator[tuple[int, str]]:
     """Yield the fewest replicas that each statement asks for, and what states it."""
     target = scale_target(scaled_object)
-    found = target_workload(target, ctx) if target else None
+    workload = target_workload(target, ctx) if target else None
     labels = {
         "the ScaledObject": scaled_object["metadata", "labels"].labels,
-        f"{target}": found[1]["metadata", "labels"].labels if found else {},
+        f"{target}": workload[1]["metadata", "labels"].labels if workload else {},
         f"namespace {ctx.request.namespace}": namespace_labels(ctx),
     }
     for whose, present in labels.items():
