@@ -1,7 +1,7 @@
 """The building blocks of policies, and the public interface of policies outside the library.
 
-`PUBLIC` lists the names that version `SDK` of the interface promises: none is removed, and no call that works today fails,
-until `SDK` increases. Other names may change in any release.
+`PUBLIC` lists the names that version `SDK` of the interface promises. Until `SDK` increases, none of them is removed,
+and every call that works today keeps working. Other names may change in any release.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Conditions for the objects that a policy evaluates, which gpugate checks and writes as match conditions.
 
-A concern may hold for more objects than a policy finds something in, never for fewer: an object for which it does not
-hold is not sent to the webhook, and the policy is not called for it. All of it reads one object and who sends it, nothing else, and an absent string is
-empty, as everywhere.
+A concern may hold for more objects than the policy has findings for, never for fewer: an object for which it does not
+hold is not sent to the webhook, and the policy is not called for it. A concern reads only one object and its sender. An
+absent string is empty, as everywhere.
 
 An API server stops evaluating a condition that costs too much, and under `failurePolicy: Ignore` it then does not send
-the request (`k8s.io/apiserver` v0.36.3 `pkg/apis/cel/config.go`, `pkg/admission/plugin/webhook/matchconditions`). So
-that no object gets past a policy by its size, a concern holds for every object in which a list, an object or a string
-that it reads is unusually large: such an object is sent without a closer look, and the policies decide. Below the
-limits, the conditions cost less than a tenth of what the API server allows; a test measures that with its own library.
+the request (`k8s.io/apiserver` v0.36.3 `pkg/apis/cel/config.go`, `pkg/admission/plugin/webhook/matchconditions`). An
+object must not bypass a policy by its size. A concern therefore holds for every object in which a list, an object or a
+string that it reads is unusually large. Such an object is always sent, and the policies decide. Below the limits, the
+conditions cost less than a tenth of what the API server allows; a test measures this with the API server's own library.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.platform import Platform
 
 
-# Above these an object is unusual: elements of a list; elements of the lists inside its elements, together; keys of an
-# object that are compared with a pattern, together as well; characters of a string that is compared with one; characters
-# of the regular expression for what a platform adds.
+# Above these limits an object is unusually large. They count the elements of a list; the elements of all lists inside
+# its elements together; the keys of an object that are compared with a pattern, also together; the characters of a
+# string that is compared with one; and the characters of the regular expression for the platform's own patterns.
 MOST_ELEMENTS: Final = 32
 MOST_INNER_ELEMENTS: Final = 256
 MOST_KEYS: Final = 48
@@ -47,13 +47,13 @@ class Listed(Enum):
 
 
 def patterns(like: tuple[str, ...] | Listed, platform: Platform) -> tuple[str, ...]:
-    """Return the patterns that are meant, in which `*` stands for any run of characters."""
+    """Return the patterns, in which `*` stands for any run of characters."""
     return (*known(like), *own(like, platform)) if isinstance(like, Listed) else like
 
 
 @lru_cache(maxsize=256)
 def known(like: Listed) -> tuple[str, ...]:
-    """Return the patterns that are meant on every platform."""
+    """Return the patterns that every platform has."""
     if like is Listed.GPU_TAINTS:
         return tuple(dict.fromkeys(accelerators.TAINT_KEYS.values()))
     implicit = (accelerators.IMPLICIT_CLASS_PREFIX + name for name in accelerators.DEVICE_CLASSES)
@@ -70,30 +70,30 @@ def own(like: Listed, platform: Platform) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def exact(like: tuple[str, ...] | Listed) -> tuple[str, ...]:
-    """Return the names that are looked up as they are; a platform's own are compared as patterns are."""
+    """Return the names that are compared for equality. Those of a platform are always compared as patterns."""
     return tuple(name for name in (known(like) if isinstance(like, Listed) else like) if "*" not in name)
 
 
 @lru_cache(maxsize=256)
 def is_exact(like: tuple[str, ...] | Listed) -> bool:
-    """Tell whether no string has to be compared with a pattern."""
+    """Tell whether all patterns are exact names."""
     return exact(like) == like
 
 
 def own_expression(like: Listed, platform: Platform) -> str:
-    """Return one regular expression of RE2 for all that a platform adds; empty where it adds nothing."""
+    """Return one RE2 expression for all patterns that a platform adds; empty if it adds none."""
     every = "".join(f"|{formats.expression(pattern)}" for pattern in own(like, platform))
     return f"^(?s: {every})$" if every else ""
 
 
 class Terms(NamedTuple):
-    """Under which terms a concern is asked whether it holds.
+    """The terms under which a concern is evaluated.
 
     Attributes:
-        platform: whose names count.
-        user: who sends the object.
-        unusual: the answer where something is unusually large.
-        counted: whether the lists and objects that are read have been counted together with others of their kind.
+        platform: the platform whose names count.
+        user: the name of the sender.
+        unusual: the result for an unusually large object.
+        counted: whether the lists and objects that are read have been counted together with others of the same path.
     """
 
     platform: Platform
@@ -103,14 +103,14 @@ class Terms(NamedTuple):
 
 
 class Concern(msgspec.Struct, frozen=True):
-    """Says of an object whether it can interest a policy; `|`, `&` and `~` make others of it."""
+    """A condition for the objects that a policy evaluates. `|`, `&` and `~` combine conditions."""
 
     def holds(self, obj: Field, platform: Platform, user: str) -> bool:
-        """Tell whether it holds for an object that a user sends, or something in the object is unusually large."""
+        """Tell whether it holds for an object that a user sends, or the object is unusually large."""
         return self.answer(obj, Terms(platform, user))
 
     def answer(self, obj: Field, terms: Terms) -> bool:
-        """Tell whether it holds for an object, or for an element of one.
+        """Tell whether it holds for an object or an element of a list.
 
         Every subclass implements it.
         """
@@ -130,7 +130,7 @@ class Concern(msgspec.Struct, frozen=True):
 
 
 class AnyOf(Concern, frozen=True):
-    """One of several holds; of none, nothing does."""
+    """One of several concerns holds. Without parts it never holds."""
 
     parts: tuple[Concern, ...]
 
@@ -140,7 +140,7 @@ class AnyOf(Concern, frozen=True):
 
 
 class AllOf(Concern, frozen=True):
-    """All of several hold."""
+    """All of several concerns hold."""
 
     parts: tuple[Concern, ...]
 
@@ -150,23 +150,23 @@ class AllOf(Concern, frozen=True):
 
 
 class Not(Concern, frozen=True):
-    """Another does not hold; that one must then hold for no object too many."""
+    """A concern does not hold. That concern must be exact, and not hold for more objects than it describes."""
 
     part: Concern
 
     def answer(self, obj: Field, terms: Terms) -> bool:
-        """Ask the other, for which the answer where something is unusually large is the opposite."""
+        """Evaluate the concern with the opposite result for unusually large objects."""
         return not self.part.answer(obj, terms._replace(unusual=not terms.unusual))
 
 
 class Each(Concern, frozen=True):
-    """Something holds for an element of the list at a path such as `spec.tolerations`."""
+    """A concern holds for at least one element of the list at a path such as `spec.tolerations`."""
 
     path: str
     where: Concern
 
     def answer(self, obj: Field, terms: Terms) -> bool:
-        """Look at each element, unless there are too many of them or in them."""
+        """Evaluate the elements, unless they or their contents exceed a limit."""
         elements = tuple(_at(obj, self.path))
         if self.where == EVERY_OBJECT:
             return bool(elements)
@@ -176,18 +176,18 @@ class Each(Concern, frozen=True):
         return any(self.where.answer(element, counted) for element in elements)
 
     def _holds_many(self, elements: tuple[Field, ...]) -> bool:
-        """Tell whether the lists and objects of one path hold too much in all elements together."""
+        """Tell whether the lists and objects at one path exceed a limit in all elements together."""
         return any(sum(_size(_at(e, path)) for e in elements) > most for path, most in walked(self.where))
 
 
 class Key(Concern, frozen=True):
-    """A key of the object at a path fits a pattern."""
+    """A key of the object at a path matches a pattern."""
 
     path: str
     like: tuple[str, ...] | Listed = ("*",)
 
     def answer(self, obj: Field, terms: Terms) -> bool:
-        """Look for the names that are known, then at each key unless there are too many."""
+        """Look up exact names, then compare the keys unless there are too many."""
         keys = _at(obj, self.path).mapping
         if not keys or self.like == ("*",):
             return bool(keys)
@@ -205,7 +205,7 @@ class Text(Concern, frozen=True):
     like: tuple[str, ...] | Listed
 
     def answer(self, obj: Field, terms: Terms) -> bool:
-        """Look at the string, unless it is too long to be compared with a pattern."""
+        """Compare the string, unless it is too long for a pattern."""
         return _fits(self.like, _at(obj, self.path).text, terms)
 
 
@@ -215,32 +215,33 @@ class Flag(Concern, frozen=True):
     path: str
 
     def answer(self, obj: Field, terms: Terms) -> bool:  # noqa: ARG002 -- one value, whatever the terms
-        """Look at the value."""
+        """Read the value."""
         return _at(obj, self.path).value is True
 
 
 class SentBy(Concern, frozen=True):
-    """A user whose name fits a pattern sends the object."""
+    """The name of the sender matches a pattern."""
 
     like: str
 
     def answer(self, obj: Field, terms: Terms) -> bool:  # noqa: ARG002 -- reads no object
-        """Look at the name."""
+        """Compare the name of the sender."""
         return _fits((self.like,), terms.user, terms)
 
 
-# What a policy is concerned with that does not say: every object of its kinds.
+# The default of a policy: every object of its kinds.
 EVERY_OBJECT: Final = AllOf(())
 
 
-# Tells of a JSON value, and of the user who sends it, whether a concern holds.
+# A function of a JSON value and the sender's name that returns whether a concern holds.
 Reader: TypeAlias = "Callable[[Json, str], bool]"
 
 
 def reader(concern: Concern, platform: Platform) -> Reader:  # noqa: PLR0911 -- one function for each class
     """Return a function that tells whether a concern holds for an object that a user sends, however large it is.
 
-    The engine asks it before most calls of a policy, so everything that depends only on the concern is computed here.
+    The engine calls it before most evaluations of a policy, so everything that depends only on the concern is computed
+    here.
 
     Raises:
         TypeError: the class of the concern is unknown.
@@ -328,7 +329,7 @@ def _text_reader(keys: tuple[str, ...], like: tuple[str, ...] | Listed, platform
 
 
 def _matcher(like: tuple[str, ...] | Listed, platform: Platform) -> Callable[[str], bool]:
-    """Return a function that tells whether a string fits a pattern; most objects have the same few strings."""
+    """Return a cached function that tells whether a string matches a pattern; most objects have the same strings."""
     every = patterns(like, platform)
     names, starred = frozenset(every), tuple(pattern for pattern in every if "*" in pattern)
     # An unusually large object has thousands of strings, nearly all of which begin otherwise.
@@ -338,11 +339,11 @@ def _matcher(like: tuple[str, ...] | Listed, platform: Platform) -> Callable[[st
         return text in names or (text.startswith(heads) and any(formats.matches(pattern, text) for pattern in starred))
 
     remembered = lru_cache(maxsize=_REMEMBERED)(compare)
-    # A sender chooses the strings, and long ones would be kept too.
+    # A sender chooses the strings, so long strings are not cached.
     return lambda text: remembered(text) if len(text) <= _LONGEST_REMEMBERED else compare(text)
 
 
-# Strings that each pattern remembers, of which each has at most so many characters: those of an object's name.
+# The cache of each pattern: the number of strings, and their maximum length, which is that of an object's name.
 _REMEMBERED: Final = 256
 _LONGEST_REMEMBERED: Final = 253
 
@@ -356,9 +357,9 @@ def _value_at(value: Json, keys: tuple[str, ...]) -> Json:
 
 
 def any_of(*parts: Concern) -> Concern:
-    """Return what holds where one of several does; every object, where one of them means that.
+    """Return a concern that holds where one of several does; `EVERY_OBJECT` if one of them is.
 
-    What reads the elements of the same list, or the keys of the same object, becomes one, so that it is read once.
+    Concerns that read the elements of the same list, or the keys of the same object, are merged and read once.
     """
     flat: dict[object, Concern] = {}
     for part in parts:
@@ -370,7 +371,7 @@ def any_of(*parts: Concern) -> Concern:
 
 
 def covers(whole: Concern, part: Concern) -> bool:  # noqa: PLR0911 -- one answer for each pair
-    """Tell whether a concern surely holds wherever another does; where that is not seen, the answer is no."""
+    """Tell whether a concern certainly holds wherever another one does; False if that cannot be shown."""
     if whole in (part, EVERY_OBJECT):
         return True
     match whole, part:
@@ -391,7 +392,7 @@ def covers(whole: Concern, part: Concern) -> bool:  # noqa: PLR0911 -- one answe
 
 
 def walked(where: Concern) -> tuple[tuple[str, int], ...]:
-    """Return which lists and objects in an element are read one by one, by their path, and how many may be in all."""
+    """Return the paths and limits of the lists and objects in an element whose entries are compared one by one."""
     match where:
         case AnyOf(parts) | AllOf(parts):
             return tuple(dict.fromkeys(limit for part in parts for limit in walked(part)))
@@ -406,7 +407,7 @@ def walked(where: Concern) -> tuple[tuple[str, int], ...]:
 
 
 def _target(concern: Concern) -> object:
-    """Return what concerns that read the same have in common."""
+    """Return the same value for concerns that can be merged."""
     match concern:
         case Each(path, _):
             return Each, path
@@ -430,7 +431,7 @@ def _merged(left: Concern, right: Concern) -> Concern:
 
 
 def _fits(like: tuple[str, ...] | Listed, text: str, terms: Terms) -> bool:
-    """Tell whether a string is one of some names, or fits one of the patterns among them."""
+    """Tell whether a string is one of the exact names or matches one of the patterns."""
     if is_exact(like) or text in exact(like):
         return text in exact(like)
     if len(text) > MOST_CHARACTERS:

@@ -1,7 +1,7 @@
-"""Lookups of other objects in the cluster: known, or not available.
+"""Lookups of other objects in the cluster, which are known or unavailable.
 
-Values derived from known objects are cached with them. Otherwise each NodePool of a run would read all others again, and
-each budget all workloads and their scalers.
+Values derived from known objects are cached with them. Otherwise each NodePool of a run would read all other NodePools
+again, and each PodDisruptionBudget all workloads and their scalers.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Known:
-    """Objects of one kind. When not `complete`, what is here exists, but what is missing may exist elsewhere."""
+    """The known objects of one kind. If not `complete`, further objects may exist."""
 
     items: Sequence[Field]
     complete: bool
 
     @cached_property
     def by_name(self) -> Mapping[str, Field]:
-        """The objects by their name; made on first use, so it pays to hand out the same `Known` again."""
+        """The objects by name. Computed on first use, so sources return the same `Known` as long as they can."""
         return {item["metadata", "name"].text: item for item in self.items}
 
     @cached_property
     def cache(self) -> dict[object, object]:
-        """What was derived of the objects, by what derived it; `known_objects.derived` says how long it holds."""
+        """The values derived from the objects, by the function that computed them; see `derived`."""
         return {}
 
 
 class Unavailable(Struct, frozen=True):
-    """Nothing is known about this kind; `reason` says why."""
+    """The objects of a kind are unknown; `reason` says why."""
 
     reason: str
 
@@ -52,36 +52,36 @@ Fact: TypeAlias = "Known | Unavailable"
 
 
 class Facts(Protocol):
-    """Where a policy looks other objects up; answers at once, from memory."""
+    """A source of other objects, which answers from memory."""
 
     def list(self, kind: Kind, namespace: str | None = None) -> Fact:
-        """Return the objects of a kind, of one namespace where one is given."""
+        """Return the objects of a kind, in one namespace or in all."""
         ...
 
 
 class NoFacts:
-    """Facts when there is neither a cluster nor a set of files to look at."""
+    """Facts without a cluster and without files: every kind is unavailable."""
 
     def list(self, kind: Kind, namespace: str | None = None) -> Fact:  # noqa: ARG002 -- the protocol's signature
-        """Say that nothing is available."""
+        """Return that the kind is unavailable."""
         return Unavailable(f"no {kind.plural} to look up")
 
 
 def named(fact: Fact, name: str) -> Field | None:
-    """Return the object of this name; None when it is not among those known."""
+    """Return the known object of this name, or None."""
     return fact.by_name.get(name) if isinstance(fact, Known) else None
 
 
 def may_come(fact: Fact, name: str) -> bool:
-    """Tell whether an object is perhaps only too new to be known: all of its kind are, and it is not among them.
+    """Tell whether an object may be too new to be known: all objects of its kind are known, and it is not among them.
 
-    What made a Pod, or is named in it, is often made right before it, and heard of right after it.
+    The owner of a Pod and the objects that it names are often created right before it, and observed right after it.
     """
     return isinstance(fact, Known) and fact.complete and name not in fact.by_name
 
 
 def object_doubt(fact: Fact, kind: Kind, name: str) -> Skip | None:
-    """Return why it is not known whether an object of this name exists; None where it is known."""
+    """Return why it is unknown whether an object of this name exists; None if it is known."""
     if isinstance(fact, Unavailable):
         return Skip(fact.reason)
     if fact.complete or name in fact.by_name:
@@ -90,10 +90,10 @@ def object_doubt(fact: Fact, kind: Kind, name: str) -> Skip | None:
 
 
 class Need(Struct, frozen=True):
-    """A kind whose objects a policy looks up, and the fields it reads of them.
+    """A kind whose objects a policy looks up, and the fields that it reads.
 
-    A field is dotted, goes through the elements of lists (`spec.containers.resources`) and holds all that is below it.
-    Name and namespace are always kept.
+    A field is a dotted path that goes through the elements of lists (`spec.containers.resources`) and includes
+    everything below it. Name and namespace are always included.
     """
 
     kind: Kind
@@ -107,7 +107,7 @@ _NO_KIND: Final = GroupVersionKind("", "", "")
 
 
 class _RecordingFacts:
-    """Facts that remember what was looked up in them, as it was the first time."""
+    """Facts that record each lookup with its first result."""
 
     def __init__(self, facts: Facts) -> None:
         self.lookups: _Lookups = {}
@@ -119,7 +119,7 @@ class _RecordingFacts:
 
 
 class _CachedValue(Struct, frozen=True):
-    """A value, and everything that it was made of beside the objects it is kept with."""
+    """A derived value with its other inputs: namespace, configuration and lookups."""
 
     value: object
     namespace: str
@@ -127,7 +127,7 @@ class _CachedValue(Struct, frozen=True):
     lookups: _Lookups
 
     def holds(self, ctx: AnyContext, namespace: str) -> bool:
-        """Tell whether it would be the same if it were made now."""
+        """Tell whether all inputs are unchanged, so the value is still valid."""
         return (
             self.namespace == namespace
             and all(then is now for then, now in zip(self.configuration, _configuration(ctx), strict=True))
@@ -136,19 +136,19 @@ class _CachedValue(Struct, frozen=True):
 
 
 class _Unread(Struct, frozen=True):
-    """In the place of a value that cannot be computed, because the value of a placeholder is not known."""
+    """A cached failure: the value depends on a placeholder whose value is unknown."""
 
     text: str
 
 
 def derived(known: Known, compute: Callable[[Known, AnyContext], T], ctx: AnyContext, namespace: str = "") -> T:
-    """Return what `compute` makes of known objects.
+    """Return a value that `compute` derives from known objects, cached with them.
 
-    It is computed again when the objects, others that it looked up, or the configuration are not the same any more. So
-    it gets nothing of the current request: no subject, no parameters, and an empty request in `namespace`.
+    The value is computed again when the objects, other objects that `compute` looked up, or the configuration change.
+    `compute` gets nothing of the current request: no subject, no parameters, and an empty request in `namespace`.
 
     Raises:
-        UnknownValueError: it reads a value of a template that is not known.
+        UnknownValueError: `compute` reads an unknown value of a template.
     """
     entry = known.cache.get(compute)
     if not isinstance(entry, _CachedValue) or not entry.holds(ctx, namespace):
@@ -169,7 +169,7 @@ def derived(known: Known, compute: Callable[[Known, AnyContext], T], ctx: AnyCon
 
 
 def each(fact: Fact, ctx: AnyContext, namespace: str = "") -> tuple[AnyContext, ...]:
-    """Return a context for each known object, with it as the subject, in which what is derived of it stays."""
+    """Return a context for each known object, with the object as its subject and its derived values cached."""
     return derived(fact, _contexts, ctx, namespace) if isinstance(fact, Known) else ()
 
 
@@ -182,7 +182,7 @@ def _configuration(ctx: AnyContext) -> _Configuration:
 
 
 def _is_same(then: Fact, now: Fact) -> bool:
-    """Compare by identity: facts hand out the same `Known` until one of its objects changes."""
+    """Compare by identity: facts return the same `Known` until one of its objects changes."""
     return then is now or (isinstance(then, Unavailable) and then == now)
 
 

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
     Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
 else:
-    Json = Any  # msgspec reads types at run time, and no recursive ones
+    Json = Any  # msgspec reads types at run time, and rejects recursive types
 Path: TypeAlias = tuple[str | int, ...]
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 class Field:
-    """A value and where it stands; looking up what is not there gives an absent field, never an error.
+    """A value and its path in an object. Looking up a missing member returns an absent field, never an error.
 
     A field is true when it is present: neither missing nor null. `0`, `""`, `{}` and `[]` are present.
     """
@@ -36,7 +36,7 @@ class Field:
         if not isinstance(key, tuple):
             return Field(_member(value, key), self, key)
         for part in key:
-            # `_member` without the call, for the usual part of a path; a key of an object is a string.
+            # `_member` inlined for the usual part of a path, a string key of an object.
             if isinstance(value, dict):
                 value = value.get(part)  # type: ignore[arg-type] # an index is no key, and finds nothing
             elif value is None:
@@ -55,7 +55,7 @@ class Field:
                 yield Field(value, self, index)
 
     def having(self, key: str, value: Json) -> Iterator[Field]:
-        """Yield the elements of a list that are objects with this member, as an environment has few of a name."""
+        """Yield the elements of a list that are objects with this member, such as the variables of a name."""
         if isinstance(self.value, list):
             for index, element in enumerate(self.value):
                 if isinstance(element, dict) and element.get(key) == value:
@@ -77,12 +77,12 @@ class Field:
 
     @property
     def known(self) -> bool:
-        """Whether the value can be read; false only for a value that a template's tool fills in later."""
+        """Whether the value can be read; false only for a placeholder in a template."""
         return True
 
     @property
     def path(self) -> Path:
-        """Keys and list indices from the root of the object to here."""
+        """The keys and list indices from the root of the object to this field."""
         parts: list[str | int] = []
         field = self
         while field._parent is not None:
@@ -120,7 +120,7 @@ class Field:
 
 
 class Unknown:
-    """A value of a template, which its tool fills in later; it takes the place of a JSON value in an object.
+    """A placeholder of a template in the place of a JSON value, whose value is unknown.
 
     `text` is the placeholder, such as `${REPLICAS}`. Only `TemplateField` reads objects with such values.
     """
@@ -135,27 +135,27 @@ class Unknown:
 
 
 def is_unknown(value: object) -> bool:
-    """Tell whether something in the place of a JSON value is not known."""
+    """Tell whether something in the place of a JSON value is unknown."""
     return isinstance(value, Unknown)
 
 
 class UnknownValueError(Exception):
-    """A policy read a value that is not known; `text` is the placeholder."""
+    """A policy read an unknown value; `text` is the placeholder."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.text = text
 
 
-# The slot itself, which the property of the same name below stands before.
+# The slot itself, which the property of the same name below hides.
 _VALUE: Final[Any] = Field.__dict__["value"]
 
 
 class TemplateField(Field):
-    """A field of an object with unknown values: that one is present is known, and reading it raises UnknownValueError.
+    """A field of an object with unknown values. They are present, and reading them raises UnknownValueError.
 
-    What a policy yields before it reads an unknown value does not depend on it. The engine keeps that, and counts the
-    policy as not evaluated from there on.
+    What a policy yields before it reads an unknown value does not depend on the value, so the engine keeps it. The
+    policy counts as not evaluated from there on.
     """
 
     __slots__ = ()
@@ -165,7 +165,7 @@ class TemplateField(Field):
         """The value.
 
         Raises:
-            UnknownValueError: it is not known.
+            UnknownValueError: the value is unknown.
         """
         value = _VALUE.__get__(self)
         if isinstance(value, Unknown):
@@ -187,7 +187,7 @@ class TemplateField(Field):
         """Return the member `key`, or the one at the end of a tuple of keys.
 
         Raises:
-            UnknownValueError: it would be inside of a value that is not known.
+            UnknownValueError: the member would be inside an unknown value.
         """
         value = _VALUE.__get__(self)
         for part in key if isinstance(key, tuple) else (key,):
@@ -224,13 +224,13 @@ class TemplateField(Field):
 
     @property
     def labels(self) -> dict[str, str]:
-        """The string members of an object of strings, and those that are not known, which raise when they are read."""
+        """The string members of an object of strings, and unknown members, which raise when they are read."""
         members = {key: member for key, member in dict(self.mapping).items() if isinstance(member, str | Unknown)}
         return _Members(members) if members else {}
 
 
 class _Members(dict[str, Any]):
-    """Members of an object of which some are not known: those, and all of them at once, cannot be read."""
+    """Members of an object with unknown members. Reading these, or all members at once, raises UnknownValueError."""
 
     def __getitem__(self, key: str) -> Any:
         return refuse_unknown(super().__getitem__(key))
@@ -256,11 +256,11 @@ class _Members(dict[str, Any]):
     __hash__ = None
 
 
-def refuse_unknown(value: Any) -> Any:  # Any: what stands in the place of a JSON value
-    """Return a value that is known.
+def refuse_unknown(value: Any) -> Any:  # Any: a JSON value or a placeholder
+    """Return a value unless it is unknown.
 
     Raises:
-        UnknownValueError: it is not.
+        UnknownValueError: the value is unknown.
     """
     if isinstance(value, Unknown):
         raise UnknownValueError(value.text)
@@ -268,7 +268,7 @@ def refuse_unknown(value: Any) -> Any:  # Any: what stands in the place of a JSO
 
 
 def as_written(value: Any) -> Any:  # Any: JSON with unknown values in it
-    """Return a value with the placeholders of unknown values in their place."""
+    """Return a value in which unknown values are replaced by the text of their placeholders."""
     if isinstance(value, Unknown):
         return value.text
     if isinstance(value, dict):
@@ -277,7 +277,7 @@ def as_written(value: Any) -> Any:  # Any: JSON with unknown values in it
 
 
 def has_unknown(value: Any) -> bool:  # Any: JSON that may have unknown values in it
-    """Tell whether a value is not known, or one in it."""
+    """Tell whether a value is unknown or contains an unknown value."""
     if isinstance(value, dict | list):
         return any(map(has_unknown, dict.values(value) if isinstance(value, dict) else value))
     return isinstance(value, Unknown)
@@ -290,7 +290,7 @@ def _member(value: Json, key: str | int) -> Json:
 
 
 def render(path: Path) -> str:
-    """Write a path as people do: `spec.containers[0].resources.limits["nvidia.com/gpu"]`."""
+    """Write a path as users read it: `spec.containers[0].resources.limits["nvidia.com/gpu"]`."""
     out = ""
     for part in path:
         if isinstance(part, int):

@@ -1,6 +1,6 @@
-"""Views that show a value whose parts are in several places of an object as one value.
+"""Views that present values from several fields of an object as one value.
 
-A policy reads the value as if it were written so, and the path of each part is where the part is in the object.
+A policy reads the value as if the object contained it. The path of each part is its path in the object.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ObjectView(Field):
         self._members = members
 
     def __getitem__(self, key: str | int | Path) -> Field:
-        """Return the field that stands for a member, or for what is at the end of a path below it."""
+        """Return the field of a member, or the one at the end of a path below it."""
         first, *remainder = key if isinstance(key, tuple) else (key,)
         member = self._members[first] if isinstance(first, str) and first in self._members else self._home[first]
         return member[tuple(remainder)] if remainder else member
@@ -47,7 +47,7 @@ class ObjectView(Field):
 
 
 class ListView(Field):
-    """A list whose elements come from several fields; its path is that of `home`, to which elements would be added."""
+    """A list whose elements come from several fields. Its path is that of `home`, to which elements would be added."""
 
     __slots__ = ("_elements", "_home")
 
@@ -57,7 +57,7 @@ class ListView(Field):
         self._elements = elements
 
     def __getitem__(self, key: str | int | Path) -> Field:
-        """Return the field that stands for an element, or for what is at the end of a path below it."""
+        """Return the field of an element, or the one at the end of a path below it."""
         first, *remainder = key if isinstance(key, tuple) else (key,)
         known = isinstance(first, int) and 0 <= first < len(self._elements)
         element = self._elements[first] if isinstance(first, int) and known else self._home[first]
@@ -74,7 +74,7 @@ class ListView(Field):
 
 
 class Shaped(Field):
-    """A value made of a field of another shape: everything in it is at the path of that field."""
+    """A value derived from a field of another shape. Everything in it has the path of that field."""
 
     __slots__ = ("_home",)
 
@@ -83,7 +83,7 @@ class Shaped(Field):
         self._home = home
 
     def __getitem__(self, key: str | int | Path) -> Field:
-        """Return a member, or what is at the end of a path below it."""
+        """Return a member, or the field at the end of a path below it."""
         return Shaped(self._home, Field(self.value)[key].value)
 
     def __iter__(self) -> Iterator[Field]:
@@ -101,18 +101,18 @@ class Shaped(Field):
 
 
 def joined(home: Field, more: list[Field]) -> Field:
-    """Return a list with more elements; a value of another type is returned as it is, so that it is refused."""
+    """Return a list with more elements. A value of another type is returned unchanged, so that it is rejected."""
     if not more or (home and not isinstance(home.value, list | dict)):
         return home
     return ListView(home, [*home, *more])
 
 
 def merged(home: Field, *others: Field) -> Field:
-    """Return labels or annotations with those of others that it does not have itself."""
+    """Return labels or annotations, with missing keys taken from others."""
     members = {key: field for other in reversed(others) for key, field in other.items()}
     return ObjectView(home, {**members, **dict(home.items())}) if members else home
 
 
 def first(layers: tuple[Field, ...], name: str) -> Field:
-    """Return the member of the first layer that has it; that of the first layer if none has."""
+    """Return the member of the first layer that has it, else the absent member of the first layer."""
     return next((layer[name] for layer in layers if layer[name].value), layers[0][name])

@@ -1,4 +1,4 @@
-"""What a policy yields: violations, patches, and that it could not look."""
+"""The results of a policy: violations, patches and skips."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ModeName = Literal["off", "audit", "warn", "enforce"]
 
 
 class Stance(IntEnum):
-    """What a finding costs, from nothing to the request; a mode of the configuration has the same four values."""
+    """The effect of a finding, from none to denying the request. Modes of the configuration have the same values."""
 
     OFF = 0
     AUDIT = 1
@@ -44,21 +44,21 @@ class Patch(Struct, frozen=True):
 
 
 class Patches(Struct, frozen=True):
-    """A fix by changing the object in place; `safe` when it changes neither scheduling nor cost beyond the finding."""
+    """A fix that changes the object; `safe` if it changes neither scheduling nor cost beyond the finding."""
 
     patches: tuple[Patch, ...]
     safe: bool = False
 
 
 class Replacement(Struct, frozen=True):
-    """A fix by writing other objects instead of this one."""
+    """A fix that replaces the object by others."""
 
     objects: tuple[dict[str, Json], ...]
     safe: bool = False
 
 
 class Other(Struct, frozen=True):
-    """Another object that has a part in a violation; `namespace` is empty for a cluster-scoped one."""
+    """Another object that is part of a violation; `namespace` is empty for a cluster-scoped object."""
 
     kind: str
     namespace: str
@@ -66,24 +66,24 @@ class Other(Struct, frozen=True):
 
 
 class Violation(Struct, frozen=True):
-    """Something wrong at `path`: what was found, the numbers compared, and what to do instead.
+    """A violation at `path`: what is wrong, the values compared, and what to do.
 
     Attributes:
-        path: where it is.
+        path: the path of the field in the object.
         message: what is wrong, in one clause.
-        at_most: the highest stance that this finding may reach, whatever the policy's mode.
-        hint: an imperative that says how to fix it.
+        at_most: the highest stance of this finding, even if the policy's mode is higher.
+        hint: how to fix it, as an imperative.
         fix: the fix as an edit.
-        coming: that of `Skip`: what is missing may be there in a moment.
-        convention: whether the finding rests on names that a platform chooses, such as its cost labels: until the
+        coming: as in `Skip`: the missing object may exist in a moment.
+        convention: whether the finding depends on names that a platform chooses, such as its cost labels. Until the
             configuration sets them (`Handler.convention`), it is a note in `check` and at most a warning at admission.
-        why: the consequence of this violation, where the policy reports several causes; empty: the first sentence
+        why: the consequence of this violation, if the policy reports several causes. If empty, it is the first sentence
             under "Why is this bad?" in the policy's documentation.
-        same_as: ids of policies. A finding of one of them at the same path, with the same stance or a higher one,
-            states the same cause, and this one is not reported beside it.
-        others: further objects that have a part in it. The policy may report the same cause at each of them, because
-            admission sees one object at a time; check and audit report it once.
-        follows: whether it is then the finding at each of `others` that stays, and not this one.
+        same_as: ids of policies. If one of them has a finding at the same path with the same or a higher stance, it
+            states the same cause, and this one is not reported.
+        others: further objects that are part of the violation. The policy may report the same cause at each of them,
+            because admission evaluates one object at a time; check and audit report it once.
+        follows: whether check and audit then keep the finding at each of `others`, and not this one.
     """
 
     path: Path
@@ -102,10 +102,10 @@ class Violation(Struct, frozen=True):
 class Skip(Struct, frozen=True):
     """The policy was not evaluated, because data was missing; `reason` names the data.
 
-    `coming` says that it may be there in a moment (`facts.may_come`), so that another evaluation is worth it.
+    `coming` says that the data may be available in a moment (`facts.may_come`), so the policy is evaluated again.
 
-    What looks the data up makes the skip, as a doubt beside its answer. The policy yields it only where the data could
-    change the result: a Pod with a GPU stays one, whatever its claims ask for.
+    The function that looks the data up returns the skip as a doubt beside its result. The policy yields it only if the
+    data could change the finding: a Pod with a GPU keeps it, whatever its claims request.
     """
 
     reason: str

@@ -1,7 +1,7 @@
 """Text formats: globs, simple patterns for labels, and DNS names.
 
-`CC-####` fits `CC-1234`; `team-*` fits `team-search`. There is nothing to escape and no pattern takes long: the time is
-at most that of the text's length times the pattern's.
+`CC-####` matches `CC-1234`, and `team-*` matches `team-search`. There is no escaping. The time is at most the product
+of the lengths of text and pattern.
 
 Source: `k8s.io/apimachinery/pkg/util/validation` v0.36 (IsDNS1123Label, IsDNS1123Subdomain).
 """
@@ -17,20 +17,20 @@ _LONGEST_SUBDOMAIN: Final = 253
 
 
 def is_label(name: str) -> bool:
-    """Tell whether a name is a DNS label: at most 63 lower-case letters, digits and `-`, none of these at an end."""
+    """Tell whether a name is a DNS label: at most 63 lower-case letters, digits and `-`, with no `-` at either end."""
     return len(name) <= _LONGEST_LABEL and _LABEL.fullmatch(name) is not None
 
 
 def is_subdomain(name: str) -> bool:
-    """Tell whether a name is a DNS subdomain: such labels, of any length, with dots between, at most 253 characters."""
+    """Tell whether a name is a DNS subdomain: labels of any length between dots, at most 253 characters."""
     return len(name) <= _LONGEST_SUBDOMAIN and all(_LABEL.fullmatch(part) for part in name.split("."))
 
 
-LONGEST = 256  # characters of an EC2 tag value, and more than a label value has; a longer text fits no form
+LONGEST = 256  # characters: the maximum of an EC2 tag value, and more than a label value may have; a longer text matches no form
 
 
 def fits(form: str, text: str) -> bool:
-    """Tell whether the whole text has this form."""
+    """Tell whether the whole text matches this form."""
     if len(text) > LONGEST:
         return False
     form_index, text_index = 0, 0
@@ -54,12 +54,12 @@ def _is(sign: str, character: str) -> bool:
     return sign == character or (sign == "#" and character in "0123456789")
 
 
-# Characters that mean something in RE2; `re.escape` escapes others too, of which RE2 refuses some.
+# Characters with a meaning in RE2. `re.escape` escapes others too, some of which RE2 rejects.
 _SPECIAL: Final = re.compile(r"[\\.+*?()|\[\]{}^$]")
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Tell whether the whole text fits the pattern."""
+    """Tell whether the whole text matches the pattern."""
     first, *parts = pattern.split("*")
     if not parts:
         return pattern == text
@@ -76,16 +76,16 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def expression(pattern: str) -> str:
-    """Write a pattern as a regular expression of RE2, without anchors; `.` has to stand for line breaks too."""
+    """Write a pattern as an RE2 expression without anchors, in which `.` has to match line breaks too."""
     return ".*".join(_SPECIAL.sub(r"\\\g<0>", part) for part in pattern.split("*"))
 
 
 def overlap(left: str, right: str) -> bool:
-    """Tell whether some text fits both patterns; the work grows as the product of their lengths."""
+    """Tell whether some text matches both patterns; the time is the product of their lengths."""
     left_start, right_start = left.partition("*")[0], right.partition("*")[0]
     if not (left_start.startswith(right_start) or right_start.startswith(left_start)):
         return False
-    # Pairs of positions that some common start of a text can reach; a loop, because patterns may be long.
+    # Pairs of positions that some prefix of a text can reach. A loop, because patterns may be long.
     pending, visited = [(0, 0)], {(0, 0)}
     while pending:
         i, j = pending.pop()
@@ -100,7 +100,7 @@ def overlap(left: str, right: str) -> bool:
 
 
 def _steps(a: str, b: str) -> tuple[tuple[int, int], ...]:
-    """Return how far each pattern may move on, given the next character of each (empty at the end)."""
+    """Return how far each pattern may advance, given the next character of each (empty at the end)."""
     if "*" in {a, b}:
         skip = ((1, 0),) if a == "*" else ((0, 1),)
         swallow = ((0, 1),) if a == "*" and b else ((1, 0),) if b == "*" and a else ()

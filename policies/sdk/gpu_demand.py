@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.objects import Kind
     from gpugate.policies.sdk.policy import AnyContext
 
-# What a request says of the devices it wants; only one that is not an alternative has `adminAccess`.
+# The members of a device request. Only a request that is not an alternative has `adminAccess`.
 MEMBERS: Final = (
     "deviceClassName",
     "selectors",
@@ -39,11 +39,11 @@ MEMBERS: Final = (
     "tolerations",
     "capacity",
 )
-# Versions in which a request holds its members itself.
+# Versions in which a request contains its members directly.
 INLINE_VERSIONS: Final = frozenset({"v1alpha3", "v1beta1"})
 
 _MEMBERS: Final = frozenset(MEMBERS)
-# The API server refuses a longer CEL expression (`resource/v1` types.go CELSelectorExpressionMaxLength, v0.36).
+# The API server rejects a longer CEL expression (`resource/v1` types.go CELSelectorExpressionMaxLength, v0.36).
 _LONGEST_CEL: Final = 10 * 1024
 
 
@@ -58,9 +58,9 @@ def device_requests(spec: Field) -> Iterator[Field]:
 
 
 def alternatives(request: Field) -> tuple[Field, ...]:
-    """Return the objects that hold the members of a request, in the order in which the scheduler tries them.
+    """Return the objects with the members of a request, in the order in which the scheduler tries them.
 
-    All of them are returned, wherever they stand, also where the API server would take only one for this version.
+    All of them are returned, even if the API server accepts only one form in this version.
     """
     nested = tuple(ask for ask in (request["exactly"], *request["firstAvailable"]) if ask)
     return (request, *nested) if own_members(request) else nested
@@ -73,10 +73,10 @@ def readable_cel(expression: Field) -> str:
 
 
 def own_members(request: Field) -> tuple[str, ...]:
-    """Return those of `MEMBERS` that a request holds itself.
+    """Return those of `MEMBERS` that a request contains directly.
 
-    To a request of v1beta1 with alternatives the API server adds `deviceClassName: ""` (`kubernetes/api` v0.36
-    `resource/v1beta1/types.go`: no omitempty), which the manifest does not have.
+    The API server adds `deviceClassName: ""`, which the manifest does not have, to a v1beta1 request with alternatives
+    (`kubernetes/api` v0.36 `resource/v1beta1/types.go`: no omitempty).
     """
     if _MEMBERS.isdisjoint(request.mapping):
         return ()
@@ -84,7 +84,7 @@ def own_members(request: Field) -> tuple[str, ...]:
     return tuple(name for name in MEMBERS if request[name] and name != added)
 
 
-# What a policy that asks for the demand of a Pod declares that it looks up.
+# The needs of a policy that reads the demand of a Pod.
 CLAIM_NEEDS: Final = (
     Need(objects.RESOURCE_CLAIM, ("spec.devices.requests",)),
     Need(objects.RESOURCE_CLAIM_TEMPLATE, ("spec.spec.devices.requests",)),
@@ -94,16 +94,16 @@ CLAIM_NEEDS: Final = (
 _NAMED: Final = Key("resources.limits", Listed.ACCELERATOR_RESOURCES) | Key(
     "resources.requests", Listed.ACCELERATOR_RESOURCES
 )
-# Which Pods name an accelerator among their resources, with whatever quantity.
+# Holds for Pods that name an accelerator among their resources, with any quantity.
 NAMES_ACCELERATOR: Final = Each("spec.containers", _NAMED) | Each("spec.initContainers", _NAMED)
-# Which Pods have a ResourceClaim.
+# Holds for Pods with a ResourceClaim.
 HAS_CLAIM: Final = Each("spec.resourceClaims", EVERY_OBJECT)
-# Which Pods can have a demand, or one that is not known.
+# Holds for Pods that can have a demand, known or unknown.
 MAY_DEMAND: Final = NAMES_ACCELERATOR | HAS_CLAIM
 
 
 class ContainerDemand(Struct, frozen=True):
-    """What one container asks for: accelerator resource -> count, each above 0; and the names of the claims it uses."""
+    """The demand of one container: accelerator resource -> count, each above 0; and the names of its claims."""
 
     container: Field
     resources: dict[str, int]
@@ -116,17 +116,17 @@ class ContainerDemand(Struct, frozen=True):
 
 
 class GpuDemand(Struct, frozen=True):
-    """What a Pod asks for; true when that is any accelerator.
+    """The accelerators that a Pod requests; true if there are any.
 
     Attributes:
-        resources: accelerator resource -> what the scheduler counts: app containers and sidecars together, or the
-            largest init container with the sidecars started before it, whichever is more.
-        containers: each container that asks for something, init containers first.
+        resources: accelerator resource -> the number that the scheduler counts: the sum of app containers and sidecars,
+            or the largest init container with the sidecars started before it, whichever is more.
+        containers: each container that requests accelerators or uses claims, init containers first.
         zero: accelerator resources named with the quantity 0.
-        device_classes: accelerator class of the Pod's DRA claims -> devices asked for. Of alternatives the largest
+        device_classes: accelerator class of the Pod's DRA claims -> requested devices. Of alternatives the largest
             counts; a request for all devices of a node counts as one.
-        unresolved: claims whose class could not be found out, by their name in the Pod.
-        absent: those of `unresolved` whose object is known not to exist, perhaps only not yet.
+        unresolved: claims whose class is unknown, by their name in the Pod.
+        absent: those of `unresolved` whose object does not exist, perhaps not yet.
     """
 
     resources: dict[str, int] = msgspec.field(default_factory=dict)
@@ -141,37 +141,37 @@ class GpuDemand(Struct, frozen=True):
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The unresolved claims that may ask for accelerators: a claim that does not exist asks for nothing."""
+        """The unresolved claims that may request accelerators. A claim that does not exist requests nothing."""
         absent = frozenset(self.absent)
         return tuple(name for name in self.unresolved if name not in absent)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Resources and device classes asked for, in a fixed order."""
+        """The requested resources and device classes, in a fixed order."""
         return (*sorted(self.resources), *sorted(self.device_classes))
 
     @property
     def is_share(self) -> bool:
-        """Whether all that is asked for are shares of GPUs; false when nothing is."""
+        """Whether only shares of GPUs are requested; false if nothing is."""
         plain = [name.removeprefix(accelerators.IMPLICIT_CLASS_PREFIX) for name in self.names]
         return bool(plain) and all(any(formats.matches(p, name) for p in accelerators.SHARES) for name in plain)
 
     @property
     def doubt(self) -> Skip | None:
-        """Why the answer may be incomplete; None when it is complete."""
+        """Why the demand may be incomplete; None if it is complete."""
         if not self.unresolved:
             return None
         return Skip(f"the devices of claim {self.unresolved[0]} are unknown", coming=bool(self.absent))
 
 
 def gpu_demand(pod: Field, ctx: AnyContext) -> GpuDemand:
-    """Add up the accelerators that a Pod or Pod template asks for.
+    """Add up the accelerators that a Pod or Pod template requests.
 
     A request without a limit, a limit without a request, any spelling of the number, init containers, sidecars (init
-    containers that always restart) and DRA claims count. A claim counts also if no container uses it: the scheduler
-    allocates every claim of a Pod (Kubernetes v1.36, `pkg/scheduler/framework/plugins/dynamicresources`). Ephemeral
-    containers carry no resources (`core/v1`). A quantity that cannot be read counts as nothing here; it is refused
-    elsewhere.
+    containers that always restart) and DRA claims count. A claim counts even if no container uses it, because the
+    scheduler allocates every claim of a Pod (Kubernetes v1.36, `pkg/scheduler/framework/plugins/dynamicresources`).
+    Ephemeral containers have no resources (`core/v1`). An invalid quantity does not count here; another policy reports
+    it.
     """
     spec = pod["spec"]
     zero: set[str] = set()
@@ -191,7 +191,7 @@ def _container(container: Field, ctx: AnyContext, zero: set[str]) -> ContainerDe
     block = container["resources"].mapping
     limits, requests, claims = block.get("limits"), block.get("requests"), block.get("claims")
     resources: dict[str, int] = {}
-    # A request that is absent defaults to the limit; one that is present wins.
+    # A missing request defaults to the limit.
     amounts = {**(limits if isinstance(limits, dict) else {}), **(requests if isinstance(requests, dict) else {})}
     for name, value in amounts.items():
         if "/" not in name or not (ctx.platform.is_accelerator(name) or name in ctx.derived(_of_classes)):
@@ -211,7 +211,7 @@ def _container(container: Field, ctx: AnyContext, zero: set[str]) -> ContainerDe
 
 
 def _of_classes(_subject: Field, ctx: AnyContext) -> frozenset[str]:
-    """Return the extended resources for which a known DeviceClass of accelerators gives its devices.
+    """Return the extended resources that known DeviceClasses of accelerators provide.
 
     The scheduler makes the claim of such a Pod (`resource/v1` types.go ExtendedResourceName, v0.36; DRAExtendedResource).
     """
@@ -220,10 +220,10 @@ def _of_classes(_subject: Field, ctx: AnyContext) -> frozenset[str]:
 
 
 def has_names_of_classes(ctx: AnyContext) -> bool:
-    """Tell whether a known DeviceClass gives a resource of accelerators that the platform does not name.
+    """Tell whether a known DeviceClass provides a resource of accelerators that the platform does not name.
 
-    `NAMES_ACCELERATOR` does not hold for a Pod that asks for it, because the API server knows no such classes when it
-    evaluates match conditions.
+    `NAMES_ACCELERATOR` does not hold for a Pod that requests it, because the API server does not know these classes
+    when it evaluates match conditions.
     """
     return any(not ctx.platform.is_accelerator(name) for name in _of_classes(ctx.subject, ctx) if name)
 
@@ -247,12 +247,12 @@ def selected_drivers(device_class: Field) -> frozenset[str]:
     )
 
 
-# A selector of the devices of one driver, which has the name of the class of all of them.
+# The driver in a selector. The class of all devices of a driver has the driver's name.
 _DRIVER: Final = re.compile(r"""\bdevice\.driver\s*==\s*(?P<quote>['"])(?P<driver>[a-z0-9.-]{1,253})(?P=quote)""")
 
 
 def is_amount(name: str) -> bool:
-    """Tell whether a resource is an amount of a device, such as memory, rather than a number of devices."""
+    """Tell whether a resource is an amount of a device, such as memory, and not a number of devices."""
     return any(formats.matches(pattern, name) for pattern in accelerators.AMOUNTS)
 
 
@@ -274,7 +274,7 @@ def _effective(plain: list[ContainerDemand], init: list[ContainerDemand]) -> dic
 
 
 def _claimed(pod: Field, ctx: AnyContext) -> tuple[dict[str, int], tuple[str, ...], tuple[str, ...]]:
-    """Return the devices that a Pod claims by accelerator class, its unresolved claims, and those known to be absent."""
+    """Return the devices that a Pod claims by accelerator class, its unresolved claims, and those that do not exist."""
     classes: dict[str, int] = {}
     unresolved: list[str] = []
     absent: list[str] = []
@@ -294,7 +294,7 @@ def _claimed(pod: Field, ctx: AnyContext) -> tuple[dict[str, int], tuple[str, ..
 
 
 def claim_spec(claim: Field, ctx: AnyContext) -> Field | None:
-    """Return the spec of the ResourceClaim behind an entry of `spec.resourceClaims`; None where it is not known."""
+    """Return the spec of the ResourceClaim of an entry of `spec.resourceClaims`; None if it is unknown."""
     kind, name = _behind(claim)
     definition = named(ctx.facts.list(kind, ctx.request.namespace), name)
     if definition is None:

@@ -1,4 +1,4 @@
-"""Kinds, requests, and what is evaluated in them: the object, and each Pod template inside it."""
+"""Kinds, requests and their subjects: the object, and each Pod template inside it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class GroupVersionKind(Struct, frozen=True):
 
     @classmethod
     def of(cls, api_version: str, kind: str) -> GroupVersionKind:
-        """Read `apps/v1` or `v1` beside a kind."""
+        """Return the type of an apiVersion such as `apps/v1` and a kind."""
         group, _, version = api_version.rpartition("/")
         return cls(group, version, kind)
 
@@ -39,9 +39,9 @@ class GroupVersionKind(Struct, frozen=True):
 
 
 class Kind(Struct, frozen=True):
-    """A kind in the versions that have one shape for a policy's purposes.
+    """A kind in the versions that policies can read alike.
 
-    With a `subresource`, what is meant are requests to that subresource, whose objects are of this kind too.
+    With a `subresource`, it stands for requests to that subresource, whose objects are of this kind too.
     """
 
     group: str
@@ -74,7 +74,7 @@ DAEMON_SET = Kind("apps", ("v1",), "DaemonSet", "daemonsets")
 JOB = Kind("batch", ("v1",), "Job", "jobs")
 CRON_JOB = Kind("batch", ("v1",), "CronJob", "cronjobs")
 
-# Only v1: in v1beta1 the same names hold other fields (Karpenter v0.32 to v1.0), which is the legacy policy's business.
+# Only v1: in v1beta1 the same names contain other fields (Karpenter v0.32 to v1.0), which the legacy policy reports.
 NODE_POOL = Kind("karpenter.sh", ("v1",), "NodePool", "nodepools", namespaced=False)
 NODE_CLAIM = Kind("karpenter.sh", ("v1",), "NodeClaim", "nodeclaims", namespaced=False)
 NODE_OVERLAY = Kind("karpenter.sh", ("v1alpha1",), "NodeOverlay", "nodeoverlays", namespaced=False)
@@ -105,7 +105,7 @@ SCALED_OBJECT = Kind("keda.sh", ("v1alpha1",), "ScaledObject", "scaledobjects")
 SCALED_JOB = Kind("keda.sh", ("v1alpha1",), "ScaledJob", "scaledjobs")
 HORIZONTAL_POD_AUTOSCALER = Kind("autoscaling", ("v1", "v2"), "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 
-# Only v1: v1beta1 left with Kubernetes 1.25, and its empty selector selected nothing.
+# Only v1: Kubernetes 1.25 removed v1beta1, whose empty selector selected nothing.
 POD_DISRUPTION_BUDGET = Kind("policy", ("v1",), "PodDisruptionBudget", "poddisruptionbudgets")
 
 _DRA_VERSIONS = ("v1alpha3", "v1beta1", "v1beta2", "v1")
@@ -131,7 +131,7 @@ RAY_CRON_JOB = Kind("ray.io", ("v1",), "RayCronJob", "raycronjobs")
 RAY_JOB = Kind("ray.io", ("v1",), "RayJob", "rayjobs")
 JOB_SET = Kind("jobset.x-k8s.io", ("v1alpha2",), "JobSet", "jobsets")
 JAX_JOB = Kind("kubeflow.org", ("v1",), "JAXJob", "jaxjobs")
-# v1 is of the training operator, v2beta1 of the MPI operator.
+# v1 belongs to the training operator, v2beta1 to the MPI operator.
 MPI_JOB = Kind("kubeflow.org", ("v1", "v2beta1"), "MPIJob", "mpijobs")
 PADDLE_JOB = Kind("kubeflow.org", ("v1",), "PaddleJob", "paddlejobs")
 PYTORCH_JOB = Kind("kubeflow.org", ("v1",), "PyTorchJob", "pytorchjobs")
@@ -140,14 +140,14 @@ XGBOOST_JOB = Kind("kubeflow.org", ("v1",), "XGBoostJob", "xgboostjobs")
 LOCAL_QUEUE = Kind("kueue.x-k8s.io", ("v1beta1", "v1beta2"), "LocalQueue", "localqueues")
 CLUSTER_QUEUE = Kind("kueue.x-k8s.io", ("v1beta1", "v1beta2"), "ClusterQueue", "clusterqueues", namespaced=False)
 RESOURCE_FLAVOR = Kind("kueue.x-k8s.io", ("v1beta1", "v1beta2"), "ResourceFlavor", "resourceflavors", namespaced=False)
-# How NVIDIA's GPU operator sets a cluster's GPUs up; there is one.
+# The configuration of NVIDIA's GPU operator; a cluster has one.
 CLUSTER_POLICY = Kind("nvidia.com", ("v1",), "ClusterPolicy", "clusterpolicies", namespaced=False)
 
 
 _KINDS: Final = frozenset((kind.group, kind.name) for kind in tuple(globals().values()) if isinstance(kind, Kind))
 
 
-# Kinds whose objects hold no Pods that could be evaluated: definitions of kinds, and what describes objects of others.
+# Kinds whose objects contain no Pods to evaluate: definitions of kinds, and descriptions of other objects.
 _NO_PODS: Final = frozenset(
     {
         "apiextensions.k8s.io",
@@ -161,7 +161,7 @@ _NO_PODS: Final = frozenset(
 
 
 def is_known(group: str, kind: str) -> bool:
-    """Tell whether policies know a kind: where its Pod templates are, or what else it is."""
+    """Tell whether a kind is known, with or without Pod templates."""
     return (group, kind) in TEMPLATES or (group, kind) in _KINDS or group in _NO_PODS
 
 
@@ -169,7 +169,7 @@ _POD: Final = GroupVersionKind("", "v1", "Pod")
 
 
 class Operation(StrEnum):
-    """What the API server is asked to do with the object."""
+    """The operation of the request on the object."""
 
     CREATE = "CREATE"
     UPDATE = "UPDATE"
@@ -179,7 +179,7 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """The workload that holds a Pod template: its type, its whole object, and the paths that the policy file adds.
+    """The workload that contains a Pod template: its type, the object, and the paths that the policy file adds.
 
     `memo` contains values that a policy computes once for the whole workload rather than for each template.
     """
@@ -191,7 +191,7 @@ class Wrapper:
 
     @property
     def templates(self) -> Iterator[Field]:
-        """Every Pod template of the workload."""
+        """All Pod templates of the workload."""
         return pod_templates(self.kind.group, self.kind.kind, self.root, self.added)
 
 
@@ -207,11 +207,11 @@ class Subject(Struct, frozen=True):
 class Request:
     """A create, update or delete of one object.
 
-    With a `subresource` the request is to that part of the object, and only rules about that part evaluate it. `kind`
-    is the type `object` is in; `requested_kind` the one the user sent, before the API server converted it.
-    `name` is empty where the API server has yet to make one from `generate_name`. `old_object` is None on CREATE,
-    `object` on DELETE. `added_templates` are the paths of Pod templates that the policy file adds to its kind.
-    `is_template` says that the object has `Unknown` values.
+    With a `subresource` the request is to that part of the object, and only policies for that part evaluate it. `kind`
+    is the type of `object`; `requested_kind` is the type that the user sent, before the API server converted it. `name`
+    is empty if the API server will generate it from `generate_name`. `old_object` is None on CREATE, `object` on
+    DELETE. `added_templates` are the paths of Pod templates that the policy file adds to its kind. `is_template` says
+    that the object has `Unknown` values.
     """
 
     kind: GroupVersionKind
@@ -231,7 +231,7 @@ class Request:
 
     @property
     def shown_name(self) -> str:
-        """The name for people: the stored one, or the prefix it will be made from with a `*`."""
+        """The name for messages: the stored name, or the prefix of a generated name with a `*`."""
         return self.name or (f"{self.generate_name}*" if self.generate_name else "")
 
     @cached_property
@@ -246,12 +246,12 @@ class Request:
 
     @cached_property
     def written(self) -> tuple[Subject, ...]:
-        """The same subjects, in which an unknown value can be read and is of no JSON type."""
+        """The same subjects with unknown values as they are written, which have no JSON type."""
         return subjects_of(self.kind, self.object, self.added_templates) if self.is_template else self.subjects
 
     @cached_property
     def old_subjects(self) -> tuple[Subject, ...]:
-        """The same for the object before an UPDATE; empty otherwise."""
+        """The subjects of the object before an UPDATE; empty for other operations."""
         return (
             subjects_of(self.kind, self.old_object, self.added_templates) if self.operation is Operation.UPDATE else ()
         )
@@ -271,9 +271,9 @@ def subjects_of(
         return ()
     root = reader(obj)
     subjects = [Subject(kind, root)]
-    with suppress(UnknownValueError):  # the template itself, or what of it makes a view, is not known
+    with suppress(UnknownValueError):  # the template, or a value that its view reads, is unknown
         for inner in nested(kind.group, kind.kind, root):
-            # One for all templates of the object: policies keep there what they compute of the whole.
+            # One for all templates of the object, because its memo is shared.
             own = Wrapper(GroupVersionKind.of(inner.api_version, inner.kind), inner.root)
             subjects += (Subject(_POD, template, own) for template in inner.templates)
         if len(subjects) == 1:

@@ -1,4 +1,4 @@
-"""What a policy is: a check, or a mutation, or both, of some kinds of objects."""
+"""The definition of a policy: a check, a mutation or both, for some kinds of objects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The parameters of a policy; each policy that has any derives its own."""
+    """The base class of the parameters of a policy."""
 
 
 T = TypeVar("T")
@@ -39,9 +39,9 @@ def _never(_platform: Platform) -> bool:
 
 
 class Table(Struct, Generic[T], frozen=True):
-    """A table of facts that is loaded when a policy that reads it is bound, never in a request.
+    """A table of data that is loaded when a policy that reads it is bound, never in a request.
 
-    What cluster data adds to a table is in `needs`, which count for platforms that are `extended`.
+    `needs` are the kinds of cluster data that extend the table, on platforms for which `extended` is true.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Table(Struct, Generic[T], frozen=True):
     extended: Callable[[Platform], bool] = _never
 
 
-# Not frozen, because one is made for each policy and request, and that would take three times as long.
+# Not frozen, because a frozen one takes three times as long to create, and each policy and request creates one.
 class Context(MutableStruct, Generic[P_co]):
     """The subject that a policy evaluates, and the data that it may use.
 
-    `subject` is the object or Pod template; `wrapper` is the workload around a Pod template, else None. Work in
-    `unhurried`, which other requests use too, does not count towards the time of this one.
+    `subject` is the object or Pod template; `wrapper` is the workload around a Pod template, else None. Time spent in
+    `unhurried`, on values that other requests share, does not count towards the time limit of this request.
     """
 
     params: P_co
@@ -70,7 +70,7 @@ class Context(MutableStruct, Generic[P_co]):
     unhurried: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def derived(self, compute: Callable[[Field, Context[Params]], T]) -> T:
-        """Return what `compute` makes of the subject; computed once, however many policies ask."""
+        """Return the value that `compute` derives from the subject, computed once for all policies."""
         derived = self.memo.get(compute, self)
         if derived is self:
             derived = self.memo[compute] = compute(self.subject, self)
@@ -91,15 +91,15 @@ PARAMETERS_KEY: Final = "params"
 
 
 class Handler(Struct, Generic[P], frozen=True):
-    """One function of a policy file and what its decorator said about it.
+    """One function of a policy file with the arguments of its decorator.
 
-    `run` is handed a `Context[P]`, where P is `params`; the engine keeps that promise, because it parses the
-    configuration with `params`. It yields violations and skips, and patches when it mutates. No finding of it reaches
-    more than `at_most`.
+    `run` gets a `Context[P]`, where P is `params`; the engine guarantees this, because it parses the configuration with
+    `params`. It yields violations and skips, and patches if it mutates. None of its findings exceeds `at_most`.
 
-    `convention` is the key of the configuration that holds names which each platform chooses for itself: the policy's
-    parameters (`PARAMETERS_KEY`), or the workload classes (`platform.CLASSES_KEY`). While the platform has not set it,
-    findings about these names are at most warnings, and a mutation does nothing. Empty: the policy rests on no such names.
+    `convention` is the key of the configuration with names that each platform chooses for itself: the policy's
+    parameters (`PARAMETERS_KEY`), or the workload classes (`platform.CLASSES_KEY`). Until the platform sets it,
+    findings about these names are at most warnings, and a mutation does nothing. It is empty if the policy does not
+    depend on such names.
     """
 
     mutates: bool
@@ -108,7 +108,7 @@ class Handler(Struct, Generic[P], frozen=True):
     mode: Stance
     operations: frozenset[Operation]
     needs: tuple[Need, ...]
-    tables: tuple[Table[Any], ...]  # Any: tables of different types stand side by side
+    tables: tuple[Table[Any], ...]  # Any: tables have different types
     concerns: Concern
     run: Callable[[Field, Context[P]], Iterator[Patch | Violation | Skip]]
     at_most: Stance = Stance.ENFORCE
@@ -162,11 +162,12 @@ def validates(  # type: ignore[misc] # the overloads say what each call gives  #
         kinds: the kinds it evaluates; a Pod policy also evaluates every Pod template of a workload.
         params: the type its parameters are parsed into.
         mode: the shipped mode.
-        operations: the operations on which it has something to say.
+        operations: the operations that it evaluates.
         needs: the kinds it looks up, with the fields it reads.
         tables: the tables it reads.
-        concerns: what holds for every object in which it finds or changes anything; of a Pod policy, for every Pod.
-        at_most: the highest stance that any of its findings reaches, whatever the policy's mode.
+        concerns: a condition that holds for every object with a finding or change; for a Pod policy, for every such
+            Pod.
+        at_most: the highest stance of its findings, even if the policy's mode is higher.
         convention: the key of the configuration that sets the platform's own names; see `Handler`.
     """
 
@@ -209,7 +210,7 @@ def mutates(  # type: ignore[misc] # the overloads say what each call gives  # n
 ) -> Callable[[Mutate[Params]], Handler[Params]]:
     """Make a function the mutation of a policy; the arguments are those of `validates`.
 
-    It adds only what is absent, and yields nothing when it is shown an object that it has already changed.
+    A mutation adds only missing fields, and yields nothing for an object that it has already changed.
     """
 
     def wrap(run: Mutate[Params]) -> Handler[Params]:
@@ -230,11 +231,11 @@ def mutates(  # type: ignore[misc] # the overloads say what each call gives  # n
 
 
 class Policy(Struct, frozen=True):
-    """A policy as the catalogue holds it; id and documentation come from its file."""
+    """A policy of the catalogue; id and documentation come from its file."""
 
     id: str
     doc: str
-    handlers: tuple[Handler[Any], ...]  # Any: policies with different parameters stand in one catalogue
+    handlers: tuple[Handler[Any], ...]  # Any: policies of one catalogue have different parameters
 
     @property
     def title(self) -> str:
@@ -248,7 +249,7 @@ class Policy(Struct, frozen=True):
 
     @property
     def conventions(self) -> frozenset[str]:
-        """The keys of the configuration that set names which each platform chooses; see `Handler.convention`."""
+        """The keys of the configuration with names that each platform chooses; see `Handler.convention`."""
         return frozenset(handler.convention for handler in self.handlers if handler.convention)
 
     @property

@@ -1,4 +1,4 @@
-"""What a Pod is for: training, inference, batch, interactive work or the system itself.
+"""The class of a Pod: training, inference, batch, interactive or system.
 
 Labels of Jobs: Kubernetes v1.36 (`batch/v1` well-known labels).
 
@@ -34,10 +34,12 @@ RAY_CLUSTER_NEED: Final = Need(objects.RAY_CLUSTER, ("metadata.labels",))
 
 
 class Mark(Struct, frozen=True):
-    """What tells a framework: a label on its Pods, or the workload around a template, which has no such label yet.
+    """The evidence of a framework: a label of its Pods, or the workload of a template.
 
-    `needs_gpu`: the framework also makes Pods of other classes, which ask for no accelerator.
-    `certain`: the framework makes Pods of this class only. Others run benchmarks, batch inference and data processing too.
+    The Pods of a template do not have the label yet.
+
+    `needs_gpu`: the framework also creates Pods of other classes, which request no accelerator. `certain`: the
+    framework creates only Pods of this class. Others also run benchmarks, batch inference and data processing.
     """
 
     name: WorkloadClass
@@ -82,20 +84,20 @@ _LABELS: Final[dict[str, Mark]] = {
     "notebook-name": Mark("interactive", "label notebook-name"),
 }
 _HUB: Final = Mark("interactive", "label component=singleuser-server")
-# KubeRay says what a cluster was made for on the RayCluster, not on its Pods.
+# KubeRay labels the RayCluster, and not its Pods, with the object for which the cluster was created.
 _RAY_ORIGIN: Final = "ray.io/originated-from-crd"
 _RAY: Final[dict[str, Mark]] = {
     "RayJob": Mark("training", "a RayCluster of a RayJob", certain=False),
     "RayService": Mark("inference", "a RayCluster of a RayService"),
 }
 _LAUNCHER: Final = ("training.kubeflow.org/replica-type", "training.kubeflow.org/job-role")
-# The operators of MPIJobs: `mpi-operator`, and that of training-operator.
+# The operators of MPIJobs: `mpi-operator` and training-operator.
 _OPERATOR: Final = "training.kubeflow.org/operator-name"
 _MPI_OPERATORS: Final = frozenset({"mpi-operator", "mpijob-controller"})
 
 
 def framework(pod: Field, labels: Mapping[str, str], ctx: AnyContext) -> Mark | None:
-    """Return what the framework of a Pod or Pod template tells; None when there is none, or it tells nothing."""
+    """Return the mark of the framework of a Pod or Pod template; None if there is none."""
     mark = _of_workload(ctx.wrapper) if ctx.wrapper else None
     mark = mark or _of_labels(labels, ctx)
     if mark and (mark.needs_gpu or _launches(pod, labels)) and not ctx.derived(gpu_demand):
@@ -129,7 +131,7 @@ def _of_labels(labels: Mapping[str, str], ctx: AnyContext) -> Mark | None:
 
 
 def framework_doubt(labels: Mapping[str, str], ctx: AnyContext) -> Skip | None:
-    """Return that the object which would tell the framework's class is not known; None where there is none."""
+    """Return a skip if the object with the class of the framework is unknown, else None."""
     cluster = labels.get("ray.io/cluster")
     clusters = ctx.facts.list(objects.RAY_CLUSTER, ctx.request.namespace)
     if cluster is None or named(clusters, cluster):
@@ -139,14 +141,14 @@ def framework_doubt(labels: Mapping[str, str], ctx: AnyContext) -> Skip | None:
 
 
 def _launches(pod: Field, labels: Mapping[str, str]) -> bool:
-    """Tell whether a Pod only starts the Pods that compute, as the launcher of an MPIJob does."""
+    """Tell whether a Pod only starts the computing Pods, like the launcher of an MPIJob."""
     return "Launcher" in pod.path or any(labels.get(key, "").lower() == "launcher" for key in _LAUNCHER)
 
 
 CLASS_LABEL: Final = "gpugate.dev/workload-class"
 CLASSES: Final[frozenset[str]] = frozenset(get_args(WorkloadClass))
 
-# What a policy that asks for the class of a Pod declares that it looks up.
+# The needs of a policy that reads the class of a Pod.
 CLASS_NEEDS: Final = (
     *CLAIM_NEEDS,
     Need(objects.NAMESPACE, ("metadata.labels",)),
@@ -156,7 +158,7 @@ CLASS_NEEDS: Final = (
 
 
 class Classified(Struct, frozen=True):
-    """The class of a workload, or None if nothing shows it.
+    """The class of a workload, or None without evidence.
 
     `source` names the evidence. `conflict` is the class of its framework, if that is another one. `possible` is a
     class with weak evidence: enough to protect a Pod, too little to report a finding about it. `doubt` names missing
@@ -171,19 +173,22 @@ class Classified(Struct, frozen=True):
 
 
 def workload_class(pod: Field, ctx: AnyContext) -> Classified:
-    """Tell the class of a Pod or Pod template; the first of these that says anything wins.
+    """Return the class of a Pod or Pod template.
+
+    The first evidence in this order counts:
 
     1. the label `gpugate.dev/workload-class` of the Pod, then of its namespace;
     2. the labels, node selectors (or required node affinities) and namespace names of the platform's configuration;
     3. a framework that serves or is interactive;
     4. a launcher of distributed training in the command, such as `torchrun`: training;
     5. a framework that trains only, such as a PyTorchJob, unless its command runs a benchmark, a server or inference;
-    6. a framework that trains among others (RayJob, MPIJob, JobSet, Volcano) or an indexed or parallel Job: training
-       where its script is named for training, otherwise possibly training; neither where its command or name says so;
-    7. another Job: batch, and possibly training where its script is named for training;
+    6. a framework that also trains (RayJob, MPIJob, JobSet, Volcano) or an indexed or parallel Job: training if the
+      name of its script indicates training, otherwise possibly training; neither if its command or name indicates
+      another use;
+    7. another Job: batch, and possibly training if the name of its script indicates training;
     8. a DaemonSet: system;
     9. a Deployment, ReplicaSet or StatefulSet whose containers have ports or probes: inference;
-    10. a bare Pod whose script is named for training: possibly training.
+    10. a bare Pod whose script has a name that indicates training: possibly training.
     """
     labels = pod["metadata", "labels"].labels
     classified = _classified(pod, labels, ctx)
@@ -213,7 +218,7 @@ def _classified(pod: Field, labels: Mapping[str, str], ctx: AnyContext) -> Class
 
 
 def _of_framework(mark: Mark, sign: Sign, pod: Field, ctx: AnyContext) -> Classified:
-    """Tell whether what a framework that trains has made does train."""
+    """Return the class of a Pod of a framework that trains."""
     if sign.strength is Strength.OTHER:
         return Classified(None, sign.text)
     if mark.certain:
@@ -232,7 +237,7 @@ def _declared(labels: Mapping[str, str], ctx: AnyContext) -> tuple[WorkloadClass
         return cast("WorkloadClass", inherited), f"label {CLASS_LABEL} of the namespace"
     rules = ctx.platform.classes
     for key, classes in rules.labels.items():
-        # A configuration may name the empty value; a label that is missing has none.
+        # The configuration may contain the empty value, which differs from a missing label.
         if key in labels and labels[key] in classes:
             return classes[labels[key]], f"label {key} of the Pod"
     for key, classes in rules.node_selectors.items():
@@ -247,7 +252,7 @@ def _declared(labels: Mapping[str, str], ctx: AnyContext) -> tuple[WorkloadClass
 
 _JOB_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
 _INDEX: Final = "batch.kubernetes.io/job-completion-index"
-# Where a workload that makes Jobs keeps their spec.
+# The path of the Job's spec in workloads that create Jobs.
 _JOB_SPECS: Final = {
     "Job": ("spec",),
     "CronJob": ("spec", "jobTemplate", "spec"),
@@ -298,16 +303,16 @@ _OTHER_NAME: Final = re.compile(
 
 
 def _named_otherwise(pod: Field, ctx: AnyContext) -> bool:
-    """Tell whether the name of a Pod, or of the workload around a template, is that of a benchmark or of inference."""
+    """Tell whether the name of a Pod, or of a template's workload, indicates a benchmark or inference."""
     metadata = ctx.wrapper.root["metadata"] if ctx.wrapper else pod["metadata"]
     name = metadata["name"].text or metadata["generateName"].text
     return bool(_OTHER_NAME.search(name[:_LONGEST_NAME]))
 
 
 def owner_kind(pod: Field, ctx: AnyContext) -> str:
-    """Return the kind of the workload around a template, or of the controller that made a Pod and owns it.
+    """Return the kind of a template's workload, or of the controller that created and owns a Pod.
 
-    Anyone can write an owner into a Pod; it counts where `is_made_for` says so.
+    Anyone can write an owner into a Pod. It counts only if `is_made_for` accepts it.
     """
     if ctx.wrapper:
         return ctx.wrapper.kind.kind
@@ -316,16 +321,16 @@ def owner_kind(pod: Field, ctx: AnyContext) -> str:
 
 
 def ceiling_of_templates(ctx: AnyContext) -> Stance:
-    """Return the highest stance of a finding in a policy that leaves out Pods with an owner.
+    """Return the highest stance of a finding of a policy that does not evaluate Pods with an owner.
 
-    A template gets a warning at most: its Pods are admitted without a finding, so nothing would be denied.
+    For a template it is a warning, because its Pods are admitted without a finding and never denied.
     """
     return Stance.WARN if ctx.wrapper else Stance.ENFORCE
 
 
-# The user as which each controller makes Pods (Kubernetes v1.36 `plugin/pkg/auth/authorizer/rbac/bootstrappolicy/
-# controller_policy.go`), and the one of all controllers where they have no ServiceAccounts of their own
-# (`--use-service-account-credentials=false`, the default of kube-controller-manager).
+# The user name of each controller that creates Pods (Kubernetes v1.36
+# `plugin/pkg/auth/authorizer/rbac/bootstrappolicy/controller_policy.go`), and the one of all controllers if they have
+# no ServiceAccounts of their own (`--use-service-account-credentials=false`, the default of kube-controller-manager).
 _CONTROLLERS: Final = {
     "DaemonSet": "system:serviceaccount:kube-system:daemon-set-controller",
     "Job": "system:serviceaccount:kube-system:job-controller",
@@ -333,7 +338,7 @@ _CONTROLLERS: Final = {
     "ReplicationController": "system:serviceaccount:kube-system:replication-controller",
     "StatefulSet": "system:serviceaccount:kube-system:statefulset-controller",
 }
-# The beginning of the user name of each ServiceAccount.
+# The prefix of the user names of ServiceAccounts.
 SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
 DAEMON_SET_CONTROLLER: Final = _CONTROLLERS["DaemonSet"]
@@ -341,10 +346,10 @@ _OWN_GROUPS: Final = ("apps/", "batch/", "v1")
 
 
 def is_made_for(owner: Field, ctx: AnyContext) -> bool:
-    """Tell whether the sender of a Pod may say that a workload owns it.
+    """Tell whether the sender of a Pod may declare a workload as its owner.
 
-    Of Kubernetes' own workloads only their controller may. Others have controllers of any name, which are ServiceAccounts.
-    A file has no sender and is trusted; its Pods are evaluated again when they are created.
+    For workloads of Kubernetes only their controller may. Other workloads have controllers with any name, which are
+    ServiceAccounts. A file has no sender and is trusted; its Pods are evaluated again when they are created.
     """
     sender = ctx.request.user
     if not sender or sender == CONTROLLER_MANAGER:
@@ -369,7 +374,7 @@ def _parallel(pod: Field, labels: Mapping[str, str], job: str, ctx: AnyContext) 
 
 
 def namespace_labels(ctx: AnyContext) -> dict[str, str]:
-    """Return the labels of the request's namespace; empty when the namespace is not known."""
+    """Return the labels of the request's namespace; empty if the namespace is unknown."""
     if not ctx.request.namespace:
         return {}
     namespace = named(ctx.facts.list(objects.NAMESPACE), ctx.request.namespace)
@@ -377,7 +382,7 @@ def namespace_labels(ctx: AnyContext) -> dict[str, str]:
 
 
 def namespace_doubt(ctx: AnyContext) -> Skip | None:
-    """Return that the labels of the request's namespace are not known; None where they are."""
+    """Return a skip if the labels of the request's namespace are unknown, else None."""
     namespaces, name = ctx.facts.list(objects.NAMESPACE), ctx.request.namespace
     if named(namespaces, name):
         return None
