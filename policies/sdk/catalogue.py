@@ -1,7 +1,7 @@
-"""The instance types that a platform describes itself: how they are written, and their index.
+"""The instance types that a platform describes itself: their format and their index.
 
-Unlike the types of EC2, which are part of this package, they are those of one platform: its own machines, or types of a
-provider of which gpugate has no table.
+The types of EC2 are part of this package. These types belong to one platform: its own machines, or types of a provider
+that has no table in gpugate.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
 MOST_TYPES: Final = 2000
 _MOST_MEMBERS: Final = 100
 _MIB: Final = 2**20
-# The least that a node has.
+# The minimum of a node.
 _LEAST: Final[dict[str, Quantity]] = {"cpu": "1m", "memory": "1Mi"}
 
 
@@ -91,7 +91,7 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     types: tuple[InstanceType, ...] = ()
 
     def __bool__(self) -> bool:
-        """Tell whether it says anything of types."""
+        """Tell whether the catalogue lists types or reads them from nodes."""
         return self.from_nodes or bool(self.types)
 
 
@@ -119,11 +119,11 @@ class CatalogueError(ValueError):
 
 
 def check_types(types: Sequence[InstanceType]) -> None:
-    """Check what the types of members do not say.
+    """Check the rules that the types of the members do not express.
 
     Raises:
-        CatalogueError: there are too many types or members, a name is given twice, an amount is invalid, or CPU or memory
-            is missing.
+        CatalogueError: there are too many types or members, a name is used twice, an amount is invalid, or CPU or
+            memory is missing.
     """
     if len(types) > MOST_TYPES:
         raise CatalogueError(("types",), f"has {len(types):,} types (limit: {MOST_TYPES:,})")
@@ -161,7 +161,7 @@ def _check_amount(value: Quantity, least: Quantity, path: Path) -> None:
 
 
 def index(types: Iterable[InstanceType], is_accelerator: Callable[[str], bool], *, complete: bool) -> InstanceTypes:
-    """Index types whose amounts have been checked."""
+    """Index types after `check_types` has accepted them."""
     return index_types([_row(entry, is_accelerator) for entry in types], complete=complete)
 
 
@@ -184,5 +184,5 @@ def _row(entry: InstanceType, is_accelerator: Callable[[str], bool]) -> TypeRow:
 
 
 def _whole(name: str, amount: Amount) -> int:
-    """Return what Pods can have, in the units of the index."""
+    """Return the amount that Pods can request, in the units of the index."""
     return math.floor(amount * 1000 if name == "cpu" else amount / _MIB if name == "memory" else amount)

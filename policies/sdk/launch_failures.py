@@ -1,4 +1,4 @@
-"""What each NodePool can do for a Pod, and otherwise the first term that fails and the smallest change, in words.
+"""Whether each NodePool can launch a node for a Pod, or else the first term that fails and the smallest change.
 
 The terms are in the order of Karpenter: DRA claims, limits, taints, labels, volumes, instance types, resources in addition to
 those of DaemonSets. Sources: those of `provisioning`.
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.scheduling import Requirement, Requirements
 
 Term: TypeAlias = Literal["claims", "limits", "taints", "labels", "volumes", "types", "resources"]
-# In the order in which Karpenter finds them.
+# In the order in which Karpenter compares them.
 TERMS: Final[tuple[Term, ...]] = ("claims", "limits", "taints", "labels", "volumes", "types", "resources")
 _ARCHITECTURE: Final = "kubernetes.io/arch"
 _FAMILY: Final = "karpenter.k8s.aws/instance-family"
@@ -55,10 +55,10 @@ class Failure(Struct, frozen=True):
 
     Attributes:
         term: the first term that fails.
-        text: what was compared, in one clause without the name of the pool.
-        key: the label, the key of the taint or the resource that it is about; empty if there are several.
+        text: the compared values, in one clause without the name of the pool.
+        key: the label, taint key or resource of the failure; empty if there are several.
         change: the smallest change that removes this failure, as an imperative; empty where none is known.
-        of_pod: whether the Pod is what it changes, and not the pool.
+        of_pod: whether the change is one of the Pod and not of the pool.
     """
 
     term: Term
@@ -74,13 +74,13 @@ class Failure(Struct, frozen=True):
 
 
 class Result(Struct, frozen=True):
-    """What one pool can do for a Pod.
+    """Whether one pool can launch a node for a Pod.
 
     Attributes:
         pool: its name.
-        failure: why it can launch no node; None where it can, or may.
-        doubt: why it is not known whether it can; empty where it is known.
-        types: how many instance types of the catalogue it can launch for the Pod; 0 where they are not known.
+        failure: why it cannot launch a node; None if it can, or may.
+        doubt: why it is unknown whether it can; empty if it is known.
+        types: the number of instance types of the catalogue that it can launch for the Pod; 0 if they are unknown.
     """
 
     pool: str
@@ -90,11 +90,11 @@ class Result(Struct, frozen=True):
 
 
 def results(wanted: Demand, ctx: AnyContext, *, ignores_claims: bool = True, used: bool = False) -> tuple[Result, ...]:
-    """Return what each known NodePool can do for a Pod, in the order of the pools' names.
+    """Return the result of each known NodePool for a Pod, sorted by name.
 
     Args:
-        wanted: what the Pod asks.
-        ctx: the context of the Pod, in which the pools are known.
+        wanted: what the Pod requests.
+        ctx: the context of the Pod, with the known pools.
         ignores_claims: whether Karpenter ignores Pods with ResourceClaims (`--ignore-dra-requests`).
         used: whether the resources in the status of a pool count towards its limits.
     """
@@ -124,7 +124,7 @@ def _result(pool: LaunchPool, wanted: Demand) -> Result:
 
 
 def _failure(pool: LaunchPool, wanted: Demand) -> Failure:
-    """Return the first term that fails; of several alternatives, that of the one that gets furthest."""
+    """Return the first term that fails. Of several alternatives, the one that meets the most terms counts."""
     if pool.closed and not pool.static:
         left = pool.remaining[pool.closed]
         text = f"its limit of {pool.closed} is 0" if left == 0 else f"its limit of {pool.closed} is exceeded"
@@ -149,7 +149,7 @@ def _failure(pool: LaunchPool, wanted: Demand) -> Failure:
 
 
 def _hindered(pool: LaunchPool, wanted: Demand) -> Failure | None:
-    """Return why Karpenter does not compare a term of the node affinity that the pool meets; None if there is no such term."""
+    """Return why Karpenter does not compare a term of the node affinity that the pool meets; None if there is none."""
     *earlier, _ = wanted.alternatives
     if not any(can_launch(pool, replace(wanted, alternatives=(required,))) for required in earlier):
         return None
@@ -207,7 +207,7 @@ def _offer_failure(pool: LaunchPool, offer: Offer, required: Requirements, wante
 
 
 def _regrouped(offer: Offer) -> Offer:
-    """Return an offer as it is without limits, and without DaemonSets."""
+    """Return an offer without limits and DaemonSets."""
     return replace(offer, within=offer.types.known, groups=(TypeGroup(offer.types.known, {}),))
 
 
@@ -229,7 +229,7 @@ def _label_failure(pool: LaunchPool, key: str, required: Requirement) -> Failure
     if present is None:
         label = f"{key}={next(iter(required.values))}" if len(required.values) == 1 else key
         text = f"label {key} is required, which it does not define"
-        # Karpenter rejects pools with labels of these domains that it does not know.
+        # Karpenter rejects pools with unknown labels of these domains.
         is_free = not key.partition("/")[0].endswith(PROVIDER_DOMAINS)
         return Failure("labels", text, key, f"add the label {label} to its template" if is_free else "")
     if key == HOSTNAME_LABEL:
@@ -322,7 +322,7 @@ def _most(offer: Offer, types: int, resource: str) -> Amount:
 
 
 def quantity_text(resource: str, amount: Amount) -> str:
-    """Write an amount as people do: memory in GiB."""
+    """Write an amount for messages: memory in GiB."""
     if resource == "memory" and amount >= 2**20:
         return _decimal(Fraction(amount) / 2**30) + "Gi"
     return _decimal(Fraction(amount))
@@ -333,9 +333,9 @@ def _decimal(amount: Fraction) -> str:
 
 
 def _allowing(pool: LaunchPool, offer: Offer, required: Requirements, wanted: Demand) -> str:
-    """Name a type that would serve the Pod if one requirement of the pool allowed it; empty if there is none.
+    """Return a type that would fit the Pod if one requirement of the pool allowed it; empty if there is none.
 
-    It has an architecture of the pool's types, because images are built for one, and their family if one of it fits. Of
+    The type has an architecture of the pool's types, because images are built for one, and preferably their family. Of
     several types it is the cheapest.
     """
     catalogue = offer.types.catalogue
@@ -356,7 +356,7 @@ def _allowing(pool: LaunchPool, offer: Offer, required: Requirements, wanted: De
 
 
 def _most_daemons(offer: Offer) -> dict[str, int]:
-    """Return the most that DaemonSets request on any type, which they may request on another one too."""
+    """Return the largest requests of DaemonSets on any type, which they may have on another type too."""
     most: dict[str, int] = {}
     for group in offer.groups:
         for resource, amount in group.daemons.items():
@@ -365,7 +365,7 @@ def _most_daemons(offer: Offer) -> dict[str, int]:
 
 
 def _sharing(label: str, types: int, catalogue: InstanceTypes) -> int:
-    """Return the types that have the value of a label that one of some types has; all where no type has the label."""
+    """Return the types that share the value of a label with one of some types; all if no type has the label."""
     if label not in catalogue.values:
         return catalogue.everything
     sharing = 0

@@ -1,4 +1,4 @@
-"""What policies need to know of a NodePool, or of a NodeClaim made by hand: its types, its class, its capacity.
+"""Properties of a NodePool, or of a NodeClaim made by hand: instance types, workload class and capacity.
 
 Sources: Karpenter v1.14.1 (`pkg/apis/v1/nodepool.go`, `labels.go`) and its AWS provider v1.14.1 (`pkg/apis/v1/labels.go`);
 EKS user guide "Create a node pool for EKS Auto Mode" for the labels under `eks.amazonaws.com`, as of 2026-11-21.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.scheduling import Requirement, Requirements
 
-# A policy that reads the types of pools also reads those of the cluster's nodes, if the configuration says that they count.
+# A policy that reads the types of pools also reads those of the cluster's nodes, if `catalogue.from_nodes` is set.
 INSTANCE_TYPES: Final = Table(
     "instance-types", load_instance_types, NODE_TYPE_NEEDS, lambda platform: platform.catalogue.from_nodes
 )
@@ -45,7 +45,7 @@ NODE_CLASS_KINDS: Final = {
     "karpenter.kwok.sh": "KWOKNodeClass",
 }
 
-# Karpenter sets it on its nodes, with the name of their NodePool.
+# The label that Karpenter sets on its nodes to the name of their NodePool.
 NODE_POOL_LABEL: Final = "karpenter.sh/nodepool"
 CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"
 CAPACITY_TYPES: Final = ("on-demand", "reserved", "spot")
@@ -54,13 +54,13 @@ _AUTO_MODE_KEYS = ("eks.amazonaws.com/instance-", "eks.amazonaws.com/capacity-re
 _FAMILY, _CATEGORY = f"{AWS}/instance-family", f"{AWS}/instance-category"
 _LETTERS = re.compile("[a-z]+")
 _ACCELERATOR_KEYS = ("karpenter.k8s.aws/instance-gpu-", "karpenter.k8s.aws/instance-accelerator-")
-# The unit in which the catalogue keeps an amount, as a factor; other resources are counted whole.
+# The factors from Kubernetes's units to those of the catalogue; other resources have the same unit.
 _UNITS = {"memory": Fraction(1, 2**20)}
 _CPU: Final = f"{AWS}/instance-cpu"
 
 
 class Entry(Struct, frozen=True):
-    """A requirement and the field that states it: an element of `requirements`, or a label of the template."""
+    """A requirement and its field: an element of `requirements`, or a label of the template."""
 
     field: Field
     key: str
@@ -68,14 +68,14 @@ class Entry(Struct, frozen=True):
 
 
 class MatchingTypes(Struct, frozen=True):
-    """The instance types that a pool may launch, limits left aside.
+    """The instance types that a pool may launch, regardless of its limits.
 
     Attributes:
         entries: every requirement as it is written, in order.
-        requirements: the same by label, each narrowed by all that is said of it.
+        requirements: the intersection of all requirements of each label.
         known: types of the catalogue, as a set of its positions.
-        unknown: types asked for by name that the catalogue does not have.
-        catalogue: what was looked into.
+        unknown: types that the pool names and the catalogue does not contain.
+        catalogue: the catalogue of instance types.
     """
 
     entries: tuple[Entry, ...]
@@ -86,22 +86,22 @@ class MatchingTypes(Struct, frozen=True):
 
     @property
     def accelerated(self) -> int:
-        """The known types that have an accelerator."""
+        """The known types with an accelerator."""
         return self.known & self.catalogue.accelerated
 
     @property
     def others(self) -> int:
-        """The known types without one."""
+        """The known types without an accelerator."""
         return self.known & ~self.catalogue.accelerated
 
 
 def node_template(pool: Field, ctx: AnyContext) -> Field:
-    """Return what describes a node: a NodePool's template, or a NodeClaim itself."""
+    """Return the description of a node: a NodePool's template, or a NodeClaim itself."""
     return pool if ctx.request.kind.kind == "NodeClaim" else pool["spec", "template"]
 
 
 def provider(pool: Field, ctx: AnyContext) -> str:
-    """Return the group of the node class; where it is left out, the one its kind belongs to, or else AWS."""
+    """Return the group of the node class. If it is missing, the group of its kind, or else that of AWS."""
     reference = node_template(pool, ctx)["spec", "nodeClassRef"]
     kind = reference["kind"].text
     by_kind = next((group for group, known in NODE_CLASS_KINDS.items() if known == kind), AWS)
@@ -128,7 +128,7 @@ def _any_on_ec2(pools: Known, _ctx: AnyContext) -> bool:
 
 
 def requirement_entries(pool: Field, ctx: AnyContext) -> Iterator[Entry]:
-    """Yield every requirement; labels of a NodePool's template are requirements too."""
+    """Yield every requirement, including the labels of a NodePool's template."""
     template = node_template(pool, ctx)
     auto_mode = _may_be_auto_mode(template)
     for field in template["spec", "requirements"]:
@@ -148,7 +148,7 @@ def label_of(key: str, template: Field) -> str:
 
 
 def _may_be_auto_mode(template: Field) -> bool:
-    """Without a group the pool may be one of Auto Mode; with Karpenter's own these keys are a user's labels."""
+    """Tell whether the pool may belong to Auto Mode: with Karpenter's own group these keys are a user's labels."""
     return template["spec", "nodeClassRef", "group"].text in {"", AUTO_MODE}
 
 
@@ -159,23 +159,23 @@ def _label(key: str, *, auto_mode: bool) -> str:
 
 
 def pool_requirements(pool: Field, ctx: AnyContext) -> Requirements:
-    """Return what is required of each label."""
+    """Return the requirement of each label."""
     return combined(requirement_entries(pool, ctx))
 
 
 def combined(entries: Iterator[Entry] | tuple[Entry, ...]) -> Requirements:
-    """Narrow by label what several entries require."""
+    """Return the intersection of the entries of each label."""
     return scheduling.combine((entry.key, entry.requirement) for entry in entries)
 
 
 class ProviderTypes(Protocol):
-    """A catalogue of instance types: those that pools of a provider can launch.
+    """A catalogue of the instance types that pools of a provider can launch.
 
     A provider with a table of its own is one more function in `_CATALOGUES`.
     """
 
     def __call__(self, group: str, ctx: AnyContext, /) -> InstanceTypes | None:
-        """Return the types of a provider, by the group of its node classes; None where the catalogue has none of it."""
+        """Return the types of a provider by the group of its node classes; None if the catalogue has none."""
         ...
 
 
@@ -187,20 +187,20 @@ def _platform_types(_group: str, ctx: AnyContext) -> InstanceTypes | None:
     return own_types(ctx)
 
 
-# In this order: the first that knows a provider counts.
+# The first catalogue that has types of a provider counts.
 _CATALOGUES: Final[tuple[ProviderTypes, ...]] = (_ec2_types, _platform_types)
 
 
 def catalogue_of(group: str, ctx: AnyContext) -> InstanceTypes | None:
-    """Return the instance types of a provider, by the group of its node classes; None where they are not known."""
+    """Return the instance types of a provider by the group of its node classes; None if they are unknown."""
     return next((types for catalogue in _CATALOGUES if (types := catalogue(group, ctx)) is not None), None)
 
 
 def matching_types(pool: Field, ctx: AnyContext) -> MatchingTypes | None:
-    """Return the types that a pool may launch; None where they are not known.
+    """Return the types that a pool may launch; None if they are unknown.
 
-    EKS Auto Mode offers fewer types than EC2 has, so for it these are the most there can be. Where a catalogue is not
-    complete, they are known only for a pool that names its types and no others.
+    EKS Auto Mode offers a part of EC2's types, so for it the result is an upper bound. If a catalogue is not complete,
+    the types are known only if the pool names all of its types.
     """
     catalogue = catalogue_of(provider(pool, ctx), ctx)
     if catalogue is None:
@@ -216,31 +216,31 @@ def matching_types(pool: Field, ctx: AnyContext) -> MatchingTypes | None:
 
 
 def ec2_types(pool: Field, ctx: AnyContext) -> MatchingTypes | None:
-    """Return the same of a pool whose nodes are EC2 instances; None of others."""
+    """Return the types of a pool whose nodes are EC2 instances; None for other pools."""
     return ctx.derived(matching_types) if provider(pool, ctx) in {AWS, AUTO_MODE} else None
 
 
 def types_doubt(pool: Field, ctx: AnyContext) -> Skip:
-    """Return why `matching_types` or `ec2_types` has no answer."""
+    """Return why `matching_types` or `ec2_types` returns None."""
     return Skip(f"the instance types of {provider(pool, ctx)} are unknown")
 
 
 def is_gpu_pool(pool: Field, ctx: AnyContext) -> bool | None:
-    """Tell whether a pool is for accelerators; None when its types are not known.
+    """Tell whether a pool is for accelerators; None if its types are unknown.
 
-    It is when a type that it may launch has an accelerator, and one of these is so:
+    A pool is for accelerators if a type that it may launch has one, and one of these holds:
 
     - two thirds of its types or more have an accelerator;
-    - a value that it requires belongs to such types only: `p5.48xlarge`, the family `g5`, the category `p`;
-    - a requirement, a limit or a taint is about accelerators.
+    - a value that it requires belongs only to such types: `p5.48xlarge`, the family `g5`, the category `p`;
+    - a requirement, a limit or a taint refers to accelerators.
 
-    It is also when it names types or families that the catalogue does not have, in a category of which all known types
-    have an accelerator, such as `p9.48xlarge`: they are newer than the catalogue, or retired.
+    It is also for accelerators if it names types or families that the catalogue does not contain, in a category of
+    which all known types have an accelerator, such as `p9.48xlarge`: they are newer than the catalogue, or retired.
 
-    So types without accelerators never hide those beside them: Pods that ask for GPUs, or that fit nothing smaller, get
-    the GPU type of `[p5.48xlarge, t3.nano]`. A pool that allows GPU types only because it names no types is for other
-    Pods: 6 % of all EC2 types have an accelerator, and a third at most where a minimum of generation, CPU, memory or
-    network is required (EC2 types as of 2026-07-20). Karpenter launches these only if no other type fits
+    So a pool is for accelerators even if it allows other types too: Pods that request GPUs, or that fit nothing
+    smaller, get the GPU type of `[p5.48xlarge, t3.nano]`. A pool that allows GPU types only because it names no types
+    is for other Pods: 6 % of all EC2 types have an accelerator, and at most a third where a minimum of generation, CPU,
+    memory or network is required (EC2 types as of 2026-07-20). Karpenter launches these only if no other type fits
     (aws/karpenter-provider-aws v1.14.1 `pkg/providers/instance/filter/filter.go`, ExoticInstanceTypeFilter).
     """
     types = ctx.derived(matching_types)
@@ -253,9 +253,9 @@ def is_gpu_pool(pool: Field, ctx: AnyContext) -> bool | None:
 
 
 def names_one_of(types: MatchingTypes, some: int) -> bool:
-    """Tell whether a pool requires a value that only `some` types of the catalogue have, one of which it may launch.
+    """Tell whether a pool requires a value that only `some` types have, one of which it may launch.
 
-    A `NotIn` that excludes most values of a label requires the few that it leaves.
+    A `NotIn` that excludes most values of a label requires the remaining ones.
     """
     catalogue = types.catalogue
     for key, requirement in types.requirements.items():
@@ -267,7 +267,7 @@ def names_one_of(types: MatchingTypes, some: int) -> bool:
 
 
 def unknown_accelerated(types: MatchingTypes) -> tuple[str, ...]:
-    """Return the types and families of a pool that the catalogue does not have and whose category has accelerators.
+    """Return the types and families of a pool that the catalogue does not contain and whose category has accelerators.
 
     Karpenter reads the category from the first letters of the name (aws/karpenter-provider-aws v1.14.1
     `pkg/providers/instancetype/types.go`).
@@ -296,7 +296,7 @@ def _required_values(key: str, requirement: Requirement, catalogue: InstanceType
 
 
 def is_for_accelerators(pool: Field, ctx: AnyContext) -> bool:
-    """Tell the same also where no type is known to match; then what the pool says of accelerators decides."""
+    """Tell whether a pool is for accelerators; if no type is known to match, by what it declares."""
     types = ctx.derived(matching_types)
     if types is not None and types.known:
         return bool(ctx.derived(is_gpu_pool))
@@ -304,9 +304,9 @@ def is_for_accelerators(pool: Field, ctx: AnyContext) -> bool:
 
 
 def declares_accelerators(pool: Field, ctx: AnyContext) -> bool:
-    """Tell whether a requirement, a limit or a taint of a pool is about accelerators that it is to have.
+    """Tell whether a requirement, a limit or a taint of a pool declares accelerators.
 
-    A requirement that only excludes some, such as `instance-gpu-name NotIn [t4]`, asks for none.
+    A requirement that only excludes some, such as `instance-gpu-name NotIn [t4]`, declares none.
     """
     keys = accelerator_taint_keys(ctx)
     template = node_template(pool, ctx)
@@ -321,7 +321,7 @@ def declares_accelerators(pool: Field, ctx: AnyContext) -> bool:
 
 
 def _asks_for(requirement: Requirement) -> bool:
-    """Tell whether the label must be there; bounds hold for types that have it."""
+    """Tell whether the label must exist. Bounds hold only for types that have it."""
     bounded = requirement.gte is not None or requirement.lte is not None
     return bounded or requirement.operator in {"In", "Exists"}
 
@@ -333,7 +333,7 @@ def accelerator_taint_keys(ctx: AnyContext) -> frozenset[str]:
 
 
 def limits(pool: Field) -> dict[str, quantity.Amount]:
-    """Return the limits of a NodePool by resource; a NodeClaim has none. Those that are no quantity are left out."""
+    """Return the limits of a NodePool by resource, without invalid quantities. A NodeClaim has none."""
     amounts: dict[str, quantity.Amount] = {}
     for name, field in pool["spec", "limits"].items():
         try:
@@ -344,10 +344,10 @@ def limits(pool: Field) -> dict[str, quantity.Amount]:
 
 
 def above(types: InstanceTypes, resource: str, limit: quantity.Amount) -> int:
-    """Return the types too large for a limit, which Karpenter never launches.
+    """Return the types that are larger than a limit, which Karpenter never launches.
 
-    Karpenter compares the capacity. Of memory the catalogue has the part that Pods can have, so these are surely too
-    large. A limit of 0 is how a pool is switched off, and rules no type out.
+    Karpenter compares the capacity. For memory the catalogue contains the part that Pods can request, so these types
+    certainly exceed the limit. A limit of 0 switches a pool off, and excludes no type.
     """
     if resource == "cpu" and limit > 0:
         return types.scales[_CPU].at_least(int(limit) + 1)
@@ -356,7 +356,7 @@ def above(types: InstanceTypes, resource: str, limit: quantity.Amount) -> int:
 
 
 def capacity_types(required: Requirements) -> frozenset[str]:
-    """Return which of on-demand, reserved and spot capacity a pool may use: all where it says nothing."""
+    """Return which of on-demand, reserved and Spot capacity a pool may use; all if it has no requirement."""
     requirement = required.get(CAPACITY_TYPE)
     return frozenset(kind for kind in CAPACITY_TYPES if requirement is None or requirement.allows(kind))
 
@@ -364,9 +364,9 @@ def capacity_types(required: Requirements) -> frozenset[str]:
 def pool_classes(pool: Field, ctx: AnyContext) -> frozenset[WorkloadClass]:
     """Return the classes of workload that a pool is for, by the labels of its nodes.
 
-    Those are the labels of the template, or else the labels that requirements give them: Karpenter labels each node with
-    one of the values of `workload In [training, inference]` (v1.14.1 `pkg/scheduling/requirements.go`, Labels). The
-    label `gpugate.dev/workload-class` wins over those that the platform's configuration names.
+    The labels are those of the template, or else those that requirements imply: Karpenter labels each node with one of
+    the values of `workload In [training, inference]` (v1.14.1 `pkg/scheduling/requirements.go`, Labels). The label
+    `gpugate.dev/workload-class` takes precedence over those in the platform's configuration.
     """
     labels = node_template(pool, ctx)["metadata", "labels"].labels
     own = _classes(lambda key: {labels[key]} if key in labels else (), ctx)
@@ -375,13 +375,13 @@ def pool_classes(pool: Field, ctx: AnyContext) -> frozenset[WorkloadClass]:
 
 
 def pool_class(pool: Field, ctx: AnyContext) -> WorkloadClass | None:
-    """Return the class of workload that a pool is for; None where it is for none, or for several."""
+    """Return the class of workload that a pool is for; None if it is for none or for several."""
     classes = pool_classes(pool, ctx)
     return next(iter(classes)) if len(classes) == 1 else None
 
 
 def class_labels(ctx: AnyContext) -> tuple[tuple[str, Mapping[str, WorkloadClass]], ...]:
-    """Return the labels of nodes that name a class, with the class that each value names; the first one wins."""
+    """Return the labels of nodes that name a class, with the class of each value, in order of precedence."""
     rules = ctx.platform.classes
     own = {name: cast("WorkloadClass", name) for name in CLASSES}
     return ((CLASS_LABEL, own), *rules.labels.items(), *rules.node_selectors.items())
@@ -392,7 +392,7 @@ def _is_listed(requirement: Requirement | None) -> bool:
 
 
 def _classes(values: Callable[[str], Collection[str]], ctx: AnyContext) -> frozenset[WorkloadClass]:
-    """Return the classes that the first label names whose values name any."""
+    """Return the classes of the first label whose values name any."""
     for key, names in class_labels(ctx):
         classes = frozenset(names[value] for value in values(key) if value in names)
         if classes:
@@ -403,12 +403,12 @@ def _classes(values: Callable[[str], Collection[str]], ctx: AnyContext) -> froze
 def made_by_karpenter(claim: Field, ctx: AnyContext) -> bool:
     """Tell whether Karpenter made a NodeClaim, or a legacy Machine, for one of its pools.
 
-    Anyone can write an owner, so when an object is created the sender decides. Objects are cluster-scoped: no ServiceAccount
-    gets the right to create them by a Role in its own namespace. Where no sender is known, in a file or in an audit, and
-    when an object is updated, whose creation has been decided on, owner, label and name have to be as Karpenter writes
-    them (`sigs.k8s.io/karpenter` v1.14.1 `pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go`). The same holds
-    for ServiceAccounts that `platform.karpenter_users` does not name: to deny the NodeClaims of a Karpenter that runs with
-    one of these would leave the cluster without new nodes.
+    Anyone can write an owner, so on CREATE the sender decides. Objects are cluster-scoped: a Role in a namespace of its
+    own never allows a ServiceAccount to create them. Without a sender (in a file or an audit) and on UPDATE, owner,
+    label and name have to be as Karpenter writes them (`sigs.k8s.io/karpenter` v1.14.1
+    `pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go`). The same applies to ServiceAccounts that
+    `platform.karpenter_users` does not name: if the NodeClaims of a Karpenter that runs with one of these were denied, the
+    cluster would get no new nodes.
     """
     request = ctx.request
     if request.user and request.operation is Operation.CREATE:
@@ -440,5 +440,5 @@ def _is_as_karpenter_writes(claim: Field) -> bool:
     )
 
 
-# What owns a node that Karpenter makes, and the label that names it.
+# The owner of a node that Karpenter creates, and the label that names it.
 _OWNERS: Final = {"NodePool": NODE_POOL_LABEL, "Provisioner": "karpenter.sh/provisioner-name"}

@@ -1,4 +1,4 @@
-"""The instance types of a cluster, as its nodes and ResourceSlices show them: nodes of the same shape are of one type.
+"""The instance types of a cluster, inferred from its nodes and ResourceSlices. Nodes of the same shape are one type.
 
 Sources: `kubernetes/api` v0.36 `core/v1` (NodeStatus: capacity counts unhealthy devices, allocatable does not), `resource/v1`
 and `resource/v1beta1` (ResourceSlice: only the slices of the highest generation of a pool count); NVIDIA
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.quantity import Amount
 
-# What is read of a cluster to learn its types.
+# The needs of a policy that reads the types of a cluster.
 NODE_TYPE_NEEDS: Final = (
     Need(NODE, ("metadata.labels", "status.allocatable", "status.capacity")),
     Need(
@@ -63,7 +63,7 @@ _LABEL_PREFIXES: Final = (
     *("amd.com/gpu.", "gpu.intel.com/", "nvidia.com/gpu."),
     *("karpenter.azure.com/sku-", "karpenter.k8s.aws/instance-", "karpenter.k8s.gcp/instance-"),
 )
-# What the GPU operator writes to choose where its DaemonSets run.
+# Labels with which the GPU operator selects the nodes of its DaemonSets.
 _NOT_OF_MACHINE: Final = "nvidia.com/gpu.deploy."
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _COUNT: Final = "nvidia.com/gpu.count"
@@ -74,7 +74,7 @@ _LONGEST: Final = 253
 _MOST_REMARKS: Final = 20
 _MIB: Final = 2**20
 _GIB: Final = 2**30
-# Machines of one model differ by less in the memory that their firmware leaves.
+# The memory of machines of one model differs by less than this, because of their firmware.
 _SAME_MEMORY: Final = 1.02
 _SPECIAL: Final = re.compile(r"[^a-z0-9.]+")
 
@@ -85,7 +85,7 @@ class NodeTypes(Struct, frozen=True):
     Attributes:
         types: every type that a node has, by name.
         by_node: the name of the type of each node.
-        remarks: what is contradictory or cannot be read, and where.
+        remarks: contradictions and invalid values, with their location.
     """
 
     types: tuple[InstanceType, ...]
@@ -97,7 +97,7 @@ DeviceSort: TypeAlias = tuple[str, str, str, int]  # driver, product, profile, M
 
 
 class _Machine(Struct, frozen=True):
-    """What of a node depends on the machine; `devices` are those of DRA."""
+    """The properties of a node that depend on the machine; `devices` are those of DRA."""
 
     name: str
     labels: dict[str, str]
@@ -107,7 +107,7 @@ class _Machine(Struct, frozen=True):
 
     @property
     def extended(self) -> tuple[tuple[str, Amount], ...]:
-        """Its extended resources. A broken device counts, because it does not change what the machine is."""
+        """Its extended resources. Unhealthy devices count, because they do not change the type of the machine."""
         return tuple(sorted((name, amount) for name, amount in self.capacity.items() if "/" in name and amount))
 
     @property
@@ -117,7 +117,7 @@ class _Machine(Struct, frozen=True):
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """What two nodes of one type have in common, beside nearly the same memory."""
+        """The value that nodes of one type share, in addition to nearly the same memory."""
         labels = (
             self.labels.get(key, "") for key in (INSTANCE_TYPE, "kubernetes.io/arch", "kubernetes.io/os", _PRODUCT)
         )
@@ -125,7 +125,7 @@ class _Machine(Struct, frozen=True):
 
 
 def own_types(ctx: AnyContext) -> InstanceTypes | None:
-    """Return the types that the platform describes or its nodes show; None where there are none."""
+    """Return the types that the platform lists or its nodes have; None if there are none."""
     catalogue = ctx.platform.catalogue
     nodes = ctx.facts.list(NODE) if catalogue.from_nodes else None
     if isinstance(nodes, Known):
@@ -274,7 +274,7 @@ def _by_memory(group: list[_Machine]) -> Iterator[list[_Machine]]:
 
 
 def _type(name: str, part: Sequence[_Machine]) -> InstanceType:
-    """Describe a type: the labels that all of its nodes have, and the most that any of them has."""
+    """Describe a type: the labels that all of its nodes have, and the largest amounts that any of them has."""
     labels = set(part[0].labels.items()).intersection(*(machine.labels.items() for machine in part[1:]))
     return InstanceType(
         name=name,
@@ -297,7 +297,7 @@ def _most(blocks: Sequence[Mapping[str, Amount]]) -> dict[str, Quantity]:
 
 
 def _written(name: str, amount: Amount) -> Quantity:
-    """Write an amount as Kubernetes does: CPU in millicores where it is no whole number, memory in KiB or MiB."""
+    """Write an amount as Kubernetes does: fractions of CPU in millicores, memory in KiB or MiB."""
     if name == "cpu":
         return int(amount) if amount == int(amount) else f"{math.ceil(amount * 1000)}m"
     if name == "memory":
@@ -306,7 +306,7 @@ def _written(name: str, amount: Amount) -> Quantity:
 
 
 def _name(machine: _Machine, labelled: Mapping[str, int]) -> str:
-    """Name a type after its label; where other shapes have it too or there is none, after what the machine has."""
+    """Name a type after its label, or after its resources if the label is missing or other shapes have it too."""
     label = machine.labels.get(INSTANCE_TYPE, "")
     if label and labelled[label] == 1:
         return label
@@ -331,7 +331,7 @@ class _Listed:
             self._by_shape[machine.shape].append((machine.memory, entry))
 
     def find(self, part: Sequence[_Machine], labelled: Mapping[str, int]) -> InstanceType | None:
-        """Return the type of some nodes: by their label where only they have it, otherwise by their shape."""
+        """Return the type of some nodes by their label, or by their shape if other nodes have the label too."""
         label = part[0].labels.get(INSTANCE_TYPE, "")
         same = self._by_label.get(label, ()) if label and labelled[label] == 1 else ()
         if len(same) == 1:

@@ -1,4 +1,4 @@
-"""What a Pod asks of a node: labels, tolerations and amounts, as the scheduler counts them.
+"""What a Pod requires of a node: labels, tolerations and amounts, as the scheduler counts them.
 
 Source: Kubernetes v0.36 `k8s.io/component-helpers/resource/helpers.go` (PodRequests).
 """
@@ -23,22 +23,23 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.quantity import Amount
     from gpugate.policies.sdk.scheduling import Requirements
 
-# What a Pod can state for all of its containers together, beside huge pages.
+# Resources that a Pod can request for all of its containers together, in addition to huge pages.
 COUNTED: Final = ("cpu", "memory")
 
 
 class Demand(Struct, frozen=True):
-    """What a Pod asks of a node.
+    """What a Pod requires of a node.
 
     Attributes:
         pod: the Pod or Pod template.
-        alternatives: what it requires of labels: one of these.
+        alternatives: its requirements for labels, one of which must hold.
         requests: resource -> amount, as the scheduler counts it.
         whole: the same in whole units: CPU in millicores.
         claims: whether it uses ResourceClaims.
-        volumes: what its volumes require of labels: one of these; empty where they require nothing.
-        preferred: what it prefers most of labels; empty where that does not matter, because it requires one thing only.
-        tolerations: which taints it is known to tolerate, or not.
+        volumes: the requirements of its volumes for labels, one of which must hold; empty if they have none.
+        preferred: its preference for labels with the greatest weight; empty if it has a single requirement, so that the
+            preference does not matter.
+        tolerations: a cache: whether it tolerates a taint.
     """
 
     pod: Field
@@ -59,7 +60,7 @@ class Demand(Struct, frozen=True):
 
 
 def demand(pod: Field, ctx: AnyContext) -> Demand:
-    """Return what a Pod or Pod template asks of a node."""
+    """Return what a Pod or Pod template requires of a node."""
     requests, required = requested(pod), ctx.derived(alternatives)
     preferred = heaviest_preference(pod) if len(required) > 1 else {}
     return Demand(pod, required, requests, in_whole_units(requests), has_claims(pod), preferred=preferred)
@@ -73,10 +74,10 @@ def has_claims(pod: Field) -> bool:
 
 
 def requested(pod: Field) -> dict[str, Amount]:
-    """Return what the scheduler counts for a Pod; amounts that cannot be read are left out.
+    """Return the amounts that the scheduler counts for a Pod, without invalid ones.
 
-    Containers and sidecars together, or the largest init container with the sidecars before it, whichever is more; what
-    the Pod states for all of them (`spec.resources`) replaces that; its overhead is added.
+    These are the sum of containers and sidecars, or the largest init container with the sidecars before it, whichever
+    is more. The requests of the whole Pod (`spec.resources`) replace them, and its overhead is added.
     """
     spec = pod["spec"]
     total: dict[str, Amount] = {}
@@ -104,7 +105,7 @@ def _own_requests(resources: Field) -> dict[str, Amount]:
 
 
 def read_amounts(block: Field) -> Iterator[tuple[str, Amount]]:
-    """Yield the resources of a block and their amounts; those that cannot be read are left out."""
+    """Yield the resources of a block and their amounts, without invalid ones."""
     for name, field in block.items():
         try:
             yield name, quantity.parse(field.value)
@@ -118,5 +119,5 @@ def _add(total: dict[str, Amount], more: Mapping[str, Amount]) -> None:
 
 
 def in_whole_units(amounts: Mapping[str, Amount]) -> dict[str, int]:
-    """Return amounts in whole units: CPU in millicores, which is the least that Kubernetes counts, and others as they are."""
+    """Return amounts in whole units: CPU in millicores, the smallest unit of Kubernetes, and others unchanged."""
     return {name: math.ceil(amount * 1000 if name == "cpu" else amount) for name, amount in amounts.items()}

@@ -1,7 +1,8 @@
 """Whether a NodePool can launch a node for a Pod, as Karpenter decides it.
 
-Every approximation errs towards a pool that can, with Karpenter's default options: topology spread, affinity to Pods, host ports,
-`minValues`, offerings in zones, ephemeral storage and the number of Pods on a node are not evaluated.
+Every approximation errs towards a pool that can launch one, with Karpenter's default options. Topology spread, affinity
+to Pods, host ports, `minValues`, offerings in zones, ephemeral storage and the number of Pods on a node are not
+evaluated.
 
 Sources: Karpenter v1.14.1 `pkg/controllers/provisioning/scheduling/scheduler.go` (addToNewNodeClaim,
 filterByRemainingResources, buildDaemonOverheadGroups), `nodeclaim.go` (CanAdd, filterInstanceTypesByRequirements),
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.quantity import Amount
     from gpugate.policies.sdk.scheduling import Requirements
 
-# What a policy that asks which pools can launch a node for a Pod declares that it looks up.
+# The needs of a policy that reads which pools can launch a node for a Pod.
 PROVISIONING_NEEDS: Final = (
     Need(NODE_POOL, ("spec.limits", "spec.replicas", "spec.template")),
     Need(EC2_NODE_CLASS, ("spec.kubelet",)),
@@ -81,9 +82,9 @@ PROVISIONING_NEEDS: Final = (
 )
 
 _OS: Final = "kubernetes.io/os"
-# Of EC2 types; in other catalogues the memory of a type is the capacity of its nodes.
+# For EC2 types only: in other catalogues the memory of a type is the capacity of its nodes.
 MEMORY_LABEL: Final = f"{AWS}/instance-memory"
-# Labels that Pods may require of nodes of a pool that says nothing of them, beside those of the catalogue of types.
+# Labels that Pods may require although the pool does not mention them, in addition to those of the catalogue.
 _KNOWN_TO_CORE: Final = frozenset(
     {
         NODE_POOL_LABEL,
@@ -106,14 +107,14 @@ _KNOWN_TO_AWS: Final = _KNOWN_TO_CORE | {
     "topology.ebs.csi.aws.com/zone",
     "topology.k8s.aws/zone-id",
 }
-# Whose labels may be known to a provider, whose list of them is not known here.
+# Suffixes of the domains whose labels a provider may know, if its list of labels is unknown here.
 PROVIDER_DOMAINS: Final = (
     *("kubernetes.io", "k8s.io", "karpenter.sh", "k8s.aws", "amazonaws.com"),
     *("azure.com", "k8s.gcp", "google.com", "kwok.sh"),
 )
-# The values that nodes can have, for labels that the catalogue does not contain.
+# The possible values of labels that the catalogue does not contain.
 NODE_VALUES: Final = {CAPACITY_TYPE: frozenset(CAPACITY_TYPES), _OS: frozenset({"linux", "windows"})}
-# Those that nodes have unless their node class says otherwise.
+# Those of nodes whose node class does not set them.
 _USUAL_VALUES: Final = {CAPACITY_TYPE: frozenset({"on-demand", "spot"}), _OS: frozenset({"linux"})}
 _OF_EVERY_PLACE: Final = frozenset({"topology.kubernetes.io/region", *scheduling.ZONES})
 # Resources that a type of EC2 has depending on its node class, or that the catalogue does not contain.
@@ -130,7 +131,7 @@ ANY_VALUE: Final = Requirement(complement=True)
 
 
 class TypeGroup(Struct, frozen=True):
-    """Types of a pool on which the same DaemonSets run, and what these request together."""
+    """Types of a pool on which the same DaemonSets run, and the sum of their requests."""
 
     types: int
     daemons: dict[str, int]
@@ -140,14 +141,14 @@ class Offer(Struct, frozen=True):
     """The types that a pool can launch.
 
     Attributes:
-        types: by its requirements, limits left aside.
+        types: its types by its requirements, regardless of its limits.
         within: those of them that its limits allow.
         groups: `within` by their DaemonSets.
         overlaid: resources that a NodeOverlay adds to types.
         full_cpu: whether Pods may have all CPUs, because the reservation of its node class is not known.
-        reserved: memory that Pods cannot have of any type, in MiB.
+        reserved: memory of every type that Pods cannot request, in MiB.
         newer: labels of which the pool allows values that the catalogue does not contain, such as those of newer types.
-        only_known: whether types offer only resources of the catalogue, so that no other one fits.
+        only_known: whether types offer only resources of the catalogue.
     """
 
     types: MatchingTypes
@@ -161,20 +162,20 @@ class Offer(Struct, frozen=True):
 
 
 class LaunchPool(Struct, frozen=True):
-    """What is derived of a NodePool once for all Pods.
+    """The values that are derived from a NodePool once for all Pods.
 
     Attributes:
         field: the NodePool.
         name: its name.
-        own: what it requires of each label, with the labels that Karpenter adds.
-        taints: those that keep Pods off, with their effects.
-        soft_taints: those with the effect PreferNoSchedule.
-        remaining: what its limits leave, by resource.
+        own: its requirement for each label, with the labels that Karpenter adds.
+        taints: its taints that exclude Pods, with their effects.
+        soft_taints: its taints with the effect PreferNoSchedule.
+        remaining: the amounts that remain below its limits, by resource.
         static: whether it keeps a fixed number of nodes, and launches none for Pods.
-        closed: the resource of which its limits leave none, so that it launches no node; empty where there is none.
-        known: labels that a Pod may require though the pool says nothing of them; None for any.
-        domains: suffixes of the domains whose labels may be known too.
-        offer: its types; None where they are not known.
+        closed: a resource of which nothing remains, so that it launches no node; empty if there is none.
+        known: labels that a Pod may require although the pool does not mention them; None for any.
+        domains: suffixes of the domains whose labels a Pod may require too.
+        offer: its types; None if they are unknown.
     """
 
     field: Field
@@ -191,7 +192,7 @@ class LaunchPool(Struct, frozen=True):
 
     @property
     def template(self) -> Field:
-        """What describes its nodes."""
+        """The description of its nodes."""
         return self.field["spec", "template"]
 
 
@@ -217,7 +218,7 @@ def _now(pools: Known, ctx: AnyContext) -> tuple[LaunchPool, ...]:
 
 
 def launch_pool(_pool: Field, ctx: AnyContext) -> LaunchPool:
-    """Return what is derived of one NodePool, with its limits as if no node existed."""
+    """Return the values of one NodePool, with its limits as if no node existed."""
     return _of(ctx, used=False)
 
 
@@ -248,7 +249,7 @@ def _of(ctx: AnyContext, *, used: bool) -> LaunchPool:
 
 
 class _Template(Struct, frozen=True):
-    """What the nodes of a pool have, as in `LaunchPool`, and the types that its requirements allow."""
+    """The properties of a pool's nodes as in `LaunchPool`, and the types that its requirements allow."""
 
     own: dict[str, Requirement]
     taints: tuple[tuple[Taint, str], ...]
@@ -286,7 +287,7 @@ def _template(pool: Field, ctx: AnyContext) -> _Template:
 
 
 def _known_labels(group: str, ctx: AnyContext) -> frozenset[str] | None:
-    """Return the labels that a provider knows: for EC2 all of them, for other known ones those of Karpenter itself."""
+    """Return the labels that a provider knows: for EC2 all of them, for other providers those of Karpenter itself."""
     if group == AWS:
         # A later version may know more.
         later = at_least(ctx.target.karpenter, "1.15")
@@ -331,10 +332,10 @@ def _offered(template: _Template, remaining: Mapping[str, Amount], ctx: AnyConte
 
 
 def types_beyond(resource: str, remaining: Amount, catalogue: InstanceTypes) -> int:
-    """Return the types that are surely larger than what is left of a limit.
+    """Return the types that certainly exceed the remaining amount of a limit.
 
-    Karpenter compares their capacity. That of memory is the type's without 7.5 % for the hypervisor (`--vm-memory-overhead-percent`)
-    and 64 MiB of Arm types, or what a node of the type showed, which is more.
+    Karpenter compares their capacity. That of memory is the type's memory minus 7.5 % for the hypervisor
+    (`--vm-memory-overhead-percent`) and minus 64 MiB for Arm types, or the observed capacity of a node, which is more.
     """
     if remaining < 0 or (remaining == 0 and resource in _OF_EVERY_NODE):
         return catalogue.everything
@@ -351,7 +352,10 @@ def types_beyond(resource: str, remaining: Amount, catalogue: InstanceTypes) -> 
 
 
 def _size_with_capacity(mebibytes: int) -> int:
-    """Return the least memory of a type whose capacity is this or more, both in MiB: 7.5 % of it, rounded up, are not capacity."""
+    """Return the smallest memory of a type with at least this capacity, both in MiB.
+
+    7.5 % of the memory, rounded up, do not belong to the capacity.
+    """
     return -(-mebibytes * 40 // 37)
 
 
@@ -378,9 +382,9 @@ def _grouped(within: int, template: _Template, catalogue: InstanceTypes, ctx: An
 def _meeting_all(pools: Known, ctx: AnyContext) -> frozenset[int]:
     """Return the positions of the DaemonSets with a term that all types of the pools meet.
 
-    Karpenter compares a DaemonSet of several terms with one type after the other, and removes a term for good when a type does
-    not meet it. The order of the types is that of EC2's answer. So a type has the DaemonSet for certain if it meets the last term,
-    or if there is a term that no type of any pool removes.
+    Karpenter compares a DaemonSet of several terms with one type after the other, in the order of EC2's response, and
+    removes a term permanently if a type does not meet it. So a type certainly runs the DaemonSet if it meets the last
+    term, or if no type of any pool removes one of the terms.
     """
     fact = ctx.facts.list(DAEMON_SET)
     daemons = derived(fact, _daemons, ctx) if isinstance(fact, Known) else ()
@@ -396,7 +400,7 @@ def _meeting_all(pools: Known, ctx: AnyContext) -> frozenset[int]:
 
 
 def _is_met_by_all(term: Requirements, daemon: _Daemons, template: _Template) -> bool:
-    """Tell whether all types of a pool meet a term, or the pool keeps the DaemonSet off."""
+    """Tell whether all types of a pool meet a term, or the pool excludes the DaemonSet."""
     if not all(tolerated(daemon.pod, taint, effect) for taint, effect in template.taints):
         return True
     types = template.types
@@ -406,7 +410,7 @@ def _is_met_by_all(term: Requirements, daemon: _Daemons, template: _Template) ->
 
 
 class _Daemons(Struct, frozen=True):
-    """DaemonSets with the same tolerations and required labels: one of their Pod templates, and what they request together."""
+    """DaemonSets with the same tolerations and required labels: one Pod template, and the sum of their requests."""
 
     pod: Field
     required: tuple[Requirements, ...]
@@ -414,9 +418,9 @@ class _Daemons(Struct, frozen=True):
 
 
 def _daemons(known: Known, ctx: AnyContext) -> tuple[_Daemons, ...]:
-    """Return the DaemonSets that request something.
+    """Return the DaemonSets with requests.
 
-    Karpenter leaves out those with ResourceClaims, as their Pods.
+    Karpenter ignores DaemonSets with ResourceClaims, like other Pods with them.
     """
     merged: dict[object, _Daemons] = {}
     for daemon_set in known.items:
@@ -440,14 +444,14 @@ def _total(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
 
 
 def _met_types(types: int, required: Requirements, template: _Template, catalogue: InstanceTypes) -> int:
-    """Return which of some types the Pods of a DaemonSet certainly run on, by one term of theirs."""
+    """Return the types on which the Pods of a DaemonSet certainly run, by one of their terms."""
     if not all(_is_certain(key, wanted, template.own, catalogue) for key, wanted in required.items()):
         return 0
     return narrowed_types(types, required, {}, catalogue)
 
 
 def _is_certain(key: str, required: Requirement, own: Mapping[str, Requirement], catalogue: InstanceTypes) -> bool:
-    """Tell whether nodes of a pool certainly have a label as required, where the catalogue does not say so of their types."""
+    """Tell whether nodes of a pool certainly have a label as required, apart from the catalogue's labels."""
     present = own.get(key, ANY_VALUE)
     if _disjoint(present, required):
         return False
@@ -455,7 +459,7 @@ def _is_certain(key: str, required: Requirement, own: Mapping[str, Requirement],
         return any(map(present.intersect(required).allows, _USUAL_VALUES[key]))
     if key in own or key in catalogue.labelled:
         return True
-    # Every node has these, with values that are not known.
+    # Every node has these labels, with unknown values.
     always = {"Exists", "NotIn"} if key in _OF_EVERY_PLACE else {"NotIn", "DoesNotExist"}
     return required.operator in always
 
@@ -468,7 +472,7 @@ def _disjoint(present: Requirement, required: Requirement) -> bool:
 
 
 def narrowed_types(types: int, required: Requirements, own: Mapping[str, Requirement], catalogue: InstanceTypes) -> int:
-    """Return which of some types a Pod can have, by what it and the pool together require of the labels of types."""
+    """Return the types that a Pod can get, by its requirements and those of the pool."""
     for key, requirement in required.items():
         if key in catalogue.labelled:
             present = own.get(key)
@@ -477,7 +481,7 @@ def narrowed_types(types: int, required: Requirements, own: Mapping[str, Require
 
 
 def _may_be_newer(required: Requirements, pool: LaunchPool, offer: Offer) -> bool:
-    """Tell whether a type that the catalogue does not contain may meet the requirements, by a value that it does not know."""
+    """Tell whether a type outside of the catalogue may meet the requirements, by a value that the catalogue lacks."""
     catalogue = offer.types.catalogue
     if any(key not in required for key in offer.newer):
         return True
@@ -497,14 +501,14 @@ def _is_newer(key: str, requirement: Requirement, catalogue: InstanceTypes) -> b
 
 
 def named_by_pool(required: Requirements, pool: LaunchPool) -> Requirements:
-    """Return the requirements with the names that labels have in this pool: EKS Auto Mode has its own."""
+    """Return the requirements with the label names of this pool: EKS Auto Mode has its own."""
     if not pool.domains or not any(key.startswith(AUTO_MODE) for key in required):
         return required
     return {label_of(key, pool.template): requirement for key, requirement in required.items()}
 
 
 def can_launch(pool: LaunchPool, wanted: Demand) -> bool:
-    """Tell whether a pool can launch a node for a Pod, or may; without the reason, which takes longer."""
+    """Tell whether a pool can launch a node for a Pod, or may. Faster than computing the reason."""
     if pool.closed and not pool.static:
         return False
     if not all(map(wanted.tolerates, pool.taints)):
@@ -527,12 +531,12 @@ def _combinations(pool: LaunchPool, wanted: Demand) -> Iterator[Requirements]:
 
 
 def contradiction(required: Requirements, volumes: Requirements) -> str:
-    """Return the first label of which a Pod and its volumes require different values; empty where there is none."""
+    """Return the first label for which a Pod and its volumes require different values; empty if there is none."""
     return next((key for key, of in volumes.items() if key in required and _disjoint(required[key], of)), "")
 
 
 def _compared_terms(pool: LaunchPool, wanted: Demand) -> Iterator[Requirements]:
-    """Yield what the Pod requires, one of which nodes of the pool have to meet.
+    """Yield the Pod's alternative requirements, one of which nodes of the pool have to meet.
 
     Karpenter drops terms of the required node affinity, up to the last, before it drops a preference. So only the last term is
     compared without the preferred node affinity, and with taints whose effect is PreferNoSchedule (`preferences.go`, Relax).
@@ -558,12 +562,12 @@ def _serves_one(pool: LaunchPool, required: Requirements, wanted: Demand) -> boo
 
 
 def first_conflict(pool: LaunchPool, required: Requirements) -> str:
-    """Return the first label that nodes of the pool cannot have as required; empty where there is none."""
+    """Return the first label that nodes of the pool cannot have as required; empty if there is none."""
     later = ""
     for key, requirement in required.items():
         present = pool.own.get(key)
         if present is None:
-            # A node that runs may have labels that Karpenter does not know.
+            # A running node may have labels that Karpenter does not know.
             if requirement.operator in {"In", "Exists"} and not pool.static and not _is_known(key, pool):
                 return key
             present = ANY_VALUE
@@ -577,7 +581,7 @@ def first_conflict(pool: LaunchPool, required: Requirements) -> str:
 
 
 def fitting_types(offer: Offer, types: int, wanted: Demand) -> int:
-    """Return which of some types have what a Pod requests beside their DaemonSets."""
+    """Return the types with room for a Pod's requests in addition to those of their DaemonSets."""
     fitting = 0
     for group in offer.groups:
         left = types & group.types
@@ -586,7 +590,7 @@ def fitting_types(offer: Offer, types: int, wanted: Demand) -> int:
                 left &= types_with(offer, resource, amount + group.daemons.get(resource, 0))
                 if not left:
                     break
-            # What only DaemonSets request has to fit too.
+            # Resources that only DaemonSets request have to fit too.
             for resource, amount in group.daemons.items() if left else ():
                 if resource not in wanted.whole:
                     left &= types_with(offer, resource, amount)
@@ -595,7 +599,7 @@ def fitting_types(offer: Offer, types: int, wanted: Demand) -> int:
 
 
 def types_with(offer: Offer, resource: str, amount: int) -> int:
-    """Return the types that have an amount of a resource, in whole units, or may."""
+    """Return the types that have, or may have, an amount of a resource in whole units."""
     catalogue = offer.types.catalogue
     if resource in offer.overlaid or resource in _NOT_COMPARED:
         return catalogue.everything
@@ -608,7 +612,7 @@ def types_with(offer: Offer, resource: str, amount: int) -> int:
     scale = catalogue.allocatable.get(resource)
     if scale:
         return scale.at_least(amount)
-    # A platform lists no huge pages, which each node may be given.
+    # Catalogues of platforms do not list huge pages, which any node may have.
     is_listed = bool(catalogue.version) or "/" in resource
     return 0 if offer.only_known and is_listed else catalogue.everything
 

@@ -1,4 +1,4 @@
-"""What Kueue adds to the Pods of a workload when it admits it: the labels and tolerations of a ResourceFlavor.
+"""The labels and tolerations of a ResourceFlavor that Kueue adds to the Pods of an admitted workload.
 
 The label `kueue.x-k8s.io/queue-name` names a LocalQueue in the workload's namespace, which names a ClusterQueue, whose
 resource groups name flavors. Of each group that covers a resource of the Pod, Kueue assigns one flavor: one whose
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 
-# What a policy that asks for the Pod as Kueue admits it declares that it looks up.
+# The needs of a policy that evaluates Pods as Kueue admits them.
 QUEUE_NEEDS: Final = (
     Need(objects.LOCAL_QUEUE, ("spec.clusterQueue",)),
     Need(
@@ -45,17 +45,17 @@ QUEUE_NEEDS: Final = (
     ),
     Need(objects.RESOURCE_FLAVOR, ("spec.nodeLabels", "spec.nodeTaints", "spec.tolerations")),
 )
-# A ClusterQueue has at most 256 flavors (Kueue v0.14 `clusterqueue_types.go`), of which a Pod is evaluated with few.
+# The most flavors with which a Pod is evaluated; a ClusterQueue has at most 256 (Kueue v0.14 `clusterqueue_types.go`).
 _MOST_FLAVORS: Final = 8
 
 
 class Placement(Struct, frozen=True):
-    """A Pod as it runs: with what one flavor adds.
+    """A Pod with the additions of one flavor.
 
     Attributes:
         ctx: the context whose subject is that Pod.
-        flavor: the name of the flavor; empty where the Pod is in no queue.
-        added: the node labels that the Pod selects only by the flavor.
+        flavor: the name of the flavor; empty if the Pod is in no queue.
+        added: the node labels that the flavor adds to the node selector.
     """
 
     ctx: AnyContext
@@ -64,29 +64,29 @@ class Placement(Struct, frozen=True):
 
     @property
     def pod(self) -> Field:
-        """The Pod, in which what the flavor adds is at the path of the list or map that it is added to."""
+        """The Pod. Additions of the flavor have the path of the list or map to which they are added."""
         return self.ctx.subject
 
 
 class Admission(Struct, frozen=True):
-    """Every placement that a Pod may get, at least one; `doubt` says why it may get others."""
+    """The possible placements of a Pod, at least one; `doubt` says why there may be others."""
 
     placements: tuple[Placement, ...]
     doubt: Skip | None = None
 
 
 class _Admitted(Struct, frozen=True):
-    """What is computed once for a Pod: the changes, of which there is at least one, and why there may be others."""
+    """The possible changes of a Pod, at least one, and why there may be others; computed once."""
 
     changes: tuple[_Change, ...]
     doubt: Skip | None = None
 
 
 class _Change(Struct, frozen=True):
-    """What a flavor makes of a Pod; without `pod`, the Pod stays as it is.
+    """The change of a Pod by a flavor; without `pod`, the Pod is unchanged.
 
-    It refers to no context: the memo of the context refers to it, and only the garbage collector frees a cycle. `memo` is
-    that of the changed Pod.
+    It does not refer to a context, because the context's memo refers to it, and only the garbage collector would free
+    the cycle. `memo` is that of the changed Pod.
     """
 
     flavor: str = ""
@@ -96,7 +96,7 @@ class _Change(Struct, frozen=True):
 
 
 def admission(ctx: AnyContext) -> Admission:
-    """Return the Pod or Pod template of a context as Kueue may admit it; unchanged where it is in no queue."""
+    """Return the Pod or Pod template of a context as Kueue may admit it; unchanged if it is in no queue."""
     admitted = ctx.derived(_admitted)
     return Admission(tuple(_placement(change, ctx) for change in admitted.changes), admitted.doubt)
 
@@ -124,13 +124,13 @@ def _admitted(pod: Field, ctx: AnyContext) -> _Admitted:
     if not fitting:
         return _Admitted((_Change(),), Skip(f"no flavor of queue {queue} fits the node selector"))
     changes = [(_change(pod, flavor, ctx), flavor) for flavor in fitting]
-    # Without one that it tolerates the Pod is not admitted before it has the toleration.
+    # If the Pod tolerates no flavor, it is not admitted before it has the toleration.
     tolerating = [change for change, flavor in changes if change.pod is not None and _is_tolerated(change.pod, flavor)]
     return _Admitted(tuple(tolerating or (change for change, _ in changes)))
 
 
 def queue_name(pod: Field, ctx: AnyContext, label: str = QUEUE_LABEL) -> str:
-    """Return the queue that a label names, of a Pod or of the workload that makes it; empty where there is none.
+    """Return the queue that a label of a Pod or of its workload names; empty if there is none.
 
     A CronJob has the label on its Jobs, an AppWrapper on itself.
     """
@@ -146,7 +146,7 @@ _LABELS: Final = (("metadata", "labels"), ("spec", "jobTemplate", "metadata", "l
 
 
 def _flavors(queue: str, ctx: AnyContext) -> list[Field] | Skip:
-    """Return the flavors that a queue may assign to the Pod, or why they are not known."""
+    """Return the flavors that a queue may assign to the Pod, or why they are unknown."""
     local = _named(objects.LOCAL_QUEUE, queue, ctx, ctx.request.namespace)
     if isinstance(local, Skip):
         return local
@@ -174,7 +174,7 @@ def _named(kind: Kind, name: str, ctx: AnyContext, namespace: str | None = None)
 
 
 def _names(cluster: Field, resources: frozenset[str]) -> Iterator[str]:
-    """Yield the flavors of the groups that cover the accelerators of the Pod; of all where none does."""
+    """Yield the flavors of the groups that cover the accelerators of the Pod; of all groups if none does."""
     groups = tuple(cluster["spec", "resourceGroups"])
     covering = tuple(group for group in groups if not resources.isdisjoint(group["coveredResources"].texts))
     for group in covering or groups:
@@ -192,7 +192,7 @@ def _change(pod: Field, flavor: Field, ctx: AnyContext) -> _Change:
     if labels:
         members["nodeSelector"] = ObjectView(selector, {**labels, **dict(selector.items())})
     name, added = flavor["metadata", "name"].text, frozenset(labels)
-    # Read once for all flavors: a Pod may have many terms.
+    # Computed once for all flavors, because a Pod may have many terms.
     own = {normalized(key): is_only(value.text) for key, value in labels.items()}
     memo: dict[object, object] = {
         alternatives: tuple(_narrowed(required, own) for required in ctx.derived(alternatives)),
@@ -202,7 +202,7 @@ def _change(pod: Field, flavor: Field, ctx: AnyContext) -> _Change:
 
 
 def _narrowed(required: Requirements, own: dict[str, Requirement]) -> Requirements:
-    """Return what a term requires beside the labels that a flavor adds."""
+    """Return the requirements of a term together with the labels that a flavor adds."""
     shared = own.keys() & required.keys()
     added = own | {key: own[key].intersect(required[key]) for key in shared} if shared else own
     return ChainMap(added, cast("dict[str, Requirement]", required))

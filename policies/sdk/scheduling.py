@@ -38,7 +38,7 @@ _ALIASES: Final = {
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
 }
-# What the CRD's int() and Go's strconv.Atoi read: 64 bits, written as one likes.
+# Integers as the CRD's int() and Go's strconv.Atoi read them: 64 bits, in any spelling.
 _NUMBER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _GREATEST = 2**63 - 1
 
@@ -47,11 +47,11 @@ class Requirement(Struct, frozen=True):
     """The values that one label may have.
 
     Attributes:
-        complement: the label may have any value but `values`, rather than only those.
-        values: the values named.
+        complement: whether the label may have any value except `values`, and not only those.
+        values: the values that the requirement names.
         gte: the least whole number the value may be, or None.
         lte: the greatest, or None.
-        min_values: how many different values the instance types to choose from must have, or None.
+        min_values: the least number of different values among the instance types to choose from, or None.
     """
 
     complement: bool
@@ -62,7 +62,7 @@ class Requirement(Struct, frozen=True):
 
     @property
     def operator(self) -> Operator:
-        """The operator that Karpenter takes it for, bounds left aside."""
+        """The operator as which Karpenter treats the requirement, apart from its bounds."""
         if self.complement:
             return "NotIn" if self.values else "Exists"
         return "In" if self.values else "DoesNotExist"
@@ -72,7 +72,7 @@ class Requirement(Struct, frozen=True):
         return (value in self.values) != self.complement and _within(value, self.gte, self.lte)
 
     def intersect(self, other: Requirement) -> Requirement:
-        """Return what both allow."""
+        """Return the intersection of both requirements."""
         gte, lte = _tighter(max, self.gte, other.gte), _tighter(min, self.lte, other.lte)
         least = _tighter(max, self.min_values, other.min_values)
         if gte is not None and lte is not None and gte > lte:
@@ -95,21 +95,21 @@ Requirements: TypeAlias = "Mapping[str, Requirement]"
 
 
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
-# The labels of a node's zone: its name in the account, and its id.
+# The labels of a node's zone: its name in the account, and its ID.
 ZONES: Final = ("topology.kubernetes.io/zone", "topology.k8s.aws/zone-id")
 
 
 def normalized(key: str) -> str:
-    """Return the label that a key stands for, where it is an old alias of it."""
+    """Return the label of which a key is an old alias, or else the key."""
     return _ALIASES.get(key, key)
 
 
 def read_requirement(entry: Field) -> tuple[str, Requirement] | None:
     """Read an element of `requirements`.
 
-    None for an element that the CRD refuses: without a key, with an operator that does not exist, `In` without a value,
-    or a bound that is not one whole number from 0. Values that are not strings are left out. Zones that are not known are
-    any: they say nothing of instance types.
+    Return None for an element that the CRD rejects: without a key, with an unknown operator, `In` without a value, or a
+    bound that is not one whole number from 0. Values that are not strings are ignored. Unknown zones are treated as any
+    zone, because they do not restrict instance types.
     """
     key, operator = normalized(entry["key"].text), entry["operator"].text
     least = entry["minValues"].integer
@@ -136,13 +136,13 @@ def _are_known(values: Field) -> bool:
 
 
 def add_requirement(requirements: dict[str, Requirement], key: str, requirement: Requirement) -> None:
-    """Narrow what is required of a label."""
+    """Intersect the requirement of a label with another one."""
     present = requirements.get(key)
     requirements[key] = requirement.intersect(present) if present else requirement
 
 
 def intersect(requirements: Sequence[Requirement]) -> Requirement:
-    """Return what all of several requirements allow, at least one; linear in their values, as folding them is not."""
+    """Return the intersection of one or more requirements; linear in their values, which a fold is not."""
     if len(requirements) == 1:
         return requirements[0]
     gte = max((r.gte for r in requirements if r.gte is not None), default=None)
@@ -160,7 +160,7 @@ def intersect(requirements: Sequence[Requirement]) -> Requirement:
 
 
 def combine(requirements: Iterable[tuple[str, Requirement]]) -> dict[str, Requirement]:
-    """Narrow by label what several requirements say."""
+    """Return the intersection of the requirements of each label."""
     by_key: dict[str, list[Requirement]] = {}
     for key, requirement in requirements:
         by_key.setdefault(key, []).append(requirement)
@@ -168,14 +168,14 @@ def combine(requirements: Iterable[tuple[str, Requirement]]) -> dict[str, Requir
 
 
 def is_only(value: str) -> Requirement:
-    """Return the requirement that a label of the node template is: this value and no other."""
+    """Return the requirement of a label of the node template: exactly this value."""
     return Requirement(complement=False, values=frozenset((value,)))
 
 
 def matching(requirements: Requirements, catalogue: InstanceTypes) -> int:
-    """Return the types that meet all requirements; labels that say nothing of an instance type are left aside."""
+    """Return the types that meet all requirements, apart from labels that instance types do not have."""
     types = catalogue.everything
-    # By the labels of the catalogue, which are few.
+    # A loop over the labels of the catalogue, which are few.
     for key in catalogue.labelled:
         requirement = requirements.get(key)
         if requirement is not None:
@@ -186,8 +186,8 @@ def matching(requirements: Requirements, catalogue: InstanceTypes) -> int:
 def meeting(key: str, requirement: Requirement, catalogue: InstanceTypes) -> int:
     """Return the types that meet one requirement.
 
-    A type without the label meets `NotIn` and `DoesNotExist`. That holds for `NotIn` beside a bound too, which Karpenter
-    takes for `NotIn`.
+    A type without the label meets `NotIn` and `DoesNotExist`. This includes `NotIn` with a bound, which Karpenter
+    treats as `NotIn`.
     """
     named = 0
     for value in requirement.values:
@@ -226,7 +226,7 @@ def _tighter(choose: Callable[[int, int], int], left: int | None, right: int | N
     return choose(left, right)
 
 
-# Where the terms of the required node affinity are.
+# The path of the terms of the required node affinity.
 REQUIRED: Final = (
     "spec",
     "affinity",
@@ -237,7 +237,7 @@ REQUIRED: Final = (
 
 
 def alternatives(pod: Field, _ctx: AnyContext) -> tuple[Requirements, ...]:
-    """Return what a Pod or Pod template requires of each label: one of these, of which each narrows all it names."""
+    """Return the alternative requirements of a Pod or Pod template for labels, one of which must hold."""
     selector = {normalized(k): is_only(v) for k, v in _selector(pod).items()}
     terms = [term for term in pod[REQUIRED] if term.mapping]
     return tuple(_narrowed(selector, term) for term in terms) if terms else (selector,)
@@ -247,7 +247,7 @@ _PREFERRED: Final = (*REQUIRED[:3], "preferredDuringSchedulingIgnoredDuringExecu
 
 
 def heaviest_preference(pod: Field) -> Requirements:
-    """Return what a Pod prefers of labels with the greatest weight, of several the first; empty where it prefers nothing."""
+    """Return the first preference of a Pod for labels with the greatest weight; empty if it has none."""
     terms = list(pod[_PREFERRED])
     if not terms:
         return {}
@@ -257,19 +257,19 @@ def heaviest_preference(pod: Field) -> Requirements:
 
 
 def may_have(key: str, value: str, ctx: AnyContext) -> bool:
-    """Tell whether the Pod may run on a node whose label has this value, as far as this label goes."""
+    """Tell whether the Pod's requirements for a label allow this value."""
     return any(key not in required or required[key].allows(value) for required in ctx.derived(alternatives))
 
 
 def selected(key: str, ctx: AnyContext) -> frozenset[str]:
-    """Return the values, one of which the label of the Pod's node must have; empty where it may have others."""
+    """Return the values of which the label of the Pod's node must have one; empty if it may have others."""
     requirements = [required.get(key) for required in ctx.derived(alternatives)]
     named = [r.values for r in requirements if r is not None and r.operator == "In"]
     return frozenset().union(*named) if len(named) == len(requirements) else frozenset()
 
 
 def selecting_by(*keys: str) -> Concern:
-    """Return which Pods require something of one of these labels."""
+    """Return a concern for the Pods that have a requirement for one of these labels."""
     in_terms = Each(".".join(REQUIRED), Each("matchExpressions", Text("key", keys)))
     return Key("spec.nodeSelector", keys) | in_terms
 
@@ -279,7 +279,7 @@ def _selector(pod: Field) -> dict[str, str]:
 
 
 def _narrowed(selector: dict[str, Requirement], term: Field) -> Requirements:
-    """Return what a term requires, in front of the selector, which all terms share rather than copy."""
+    """Return the requirements of a term, chained to those of the selector, which all terms share."""
     read = (read_requirement(entry) for entry in term["matchExpressions"])
     combined = combine(requirement for requirement in read if requirement)
     if not selector:
@@ -295,7 +295,7 @@ _INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
 def tolerates(toleration: Field, taint: Taint, effect: str = "NoSchedule") -> bool:
-    """Tell whether one toleration covers a taint of this effect."""
+    """Tell whether one toleration covers a taint with this effect."""
     key, operator = toleration["key"].text, toleration["operator"].text or "Equal"
     if toleration["effect"].text not in {"", effect}:
         return False
@@ -305,7 +305,7 @@ def tolerates(toleration: Field, taint: Taint, effect: str = "NoSchedule") -> bo
 
 
 def _covers(operator: str, value: str, taint: str) -> bool:
-    """Compare the value of a toleration with that of a taint; `Lt` and `Gt` compare numbers (alpha since v1.35)."""
+    """Compare the value of a toleration with that of a taint. `Lt` and `Gt` compare numbers (alpha since v1.35)."""
     if operator in {"Lt", "Gt"}:
         if not (_INTEGER.fullmatch(value) and _INTEGER.fullmatch(taint)):
             return False
@@ -313,20 +313,20 @@ def _covers(operator: str, value: str, taint: str) -> bool:
     return operator == "Exists" or (operator == "Equal" and value == taint)
 
 
-# Effects of taints that keep off Pods without a toleration; PreferNoSchedule only makes a node the last choice.
+# Effects of taints that exclude Pods without a toleration. PreferNoSchedule only makes a node the last choice.
 HARD_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
 def tolerated(pod: Field, taint: Taint, effect: str = "NoSchedule") -> bool:
-    """Tell whether any toleration of a Pod (or Pod template) covers a taint of this effect."""
+    """Tell whether any toleration of a Pod or Pod template covers a taint with this effect."""
     return any(tolerates(t, taint, effect) for t in pod["spec", "tolerations"])
 
 
 def selects(selector: Field, labels: Mapping[str, str]) -> bool:
     """Tell whether a LabelSelector selects an object with these labels.
 
-    One that is absent selects nothing, an empty one everything. `NotIn` and `DoesNotExist` select objects without the
-    label. An operator that does not exist, which the API server refuses, selects nothing.
+    A missing selector selects nothing, an empty one everything. `NotIn` and `DoesNotExist` select objects without the
+    label. An unknown operator, which the API server rejects, selects nothing.
     """
     return (
         isinstance(selector.value, dict)

@@ -1,7 +1,7 @@
-"""What the volumes of a Pod require of the labels of its node.
+"""The requirements of a Pod's volumes for the labels of its node.
 
-A claim that is bound has the terms of its volume, another one the topologies of its StorageClass. One of the terms has to hold.
-The host name of a local volume does not count, because another node has a volume of its own.
+A bound claim has the terms of its volume, an unbound one the topologies of its StorageClass. One of the terms has to
+hold. The host name of a local volume does not count, because another node has a volume of its own.
 
 Sources: Karpenter v1.14.1 `pkg/controllers/provisioning/scheduling/volumetopology.go` (GetRequirements); Karpenter AWS provider
 v1.14.1 `pkg/operator/operator.go` (NormalizedLabels); Kubernetes v1.36 "Storage Classes" (allowed topologies), `pkg/volume/util`
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.scheduling import Requirements
 
-# What a policy that asks where the volumes of a Pod are declares that it looks up.
+# The needs of a policy that reads the location of a Pod's volumes.
 VOLUME_NEEDS: Final = (
     Need(PERSISTENT_VOLUME, ("spec.hostPath", "spec.local", "spec.nodeAffinity")),
     Need(PERSISTENT_VOLUME_CLAIM, ("spec.storageClassName", "spec.volumeName")),
@@ -35,20 +35,20 @@ Terms: TypeAlias = "tuple[Requirements, ...]"
 """What a volume requires of labels: one of these. Without any, it requires nothing."""
 
 _ZONE: Final = ZONES[0]
-# Names of a node's zone that drivers of volumes write.
+# Labels of a node's zone that volume drivers write.
 _ZONE_KEYS: Final = frozenset(
     {"topology.disk.csi.azure.com/zone", "topology.ebs.csi.aws.com/zone", "topology.gke.io/zone"}
 )
-# A Pod with several volumes in several zones each has every combination of them.
+# The most combinations of terms, for a Pod with several volumes in several zones each.
 _MOST_COMBINATIONS: Final = 64
 
 
 class Claimed(NamedTuple):
-    """Where the volume of a claim is, or will be created.
+    """The location of a claim's volume, which exists or will be created.
 
     Attributes:
-        terms: what it requires.
-        storage_class: the StorageClass that creates it; empty for a volume that exists.
+        terms: its requirements for the labels of a node, one of which must hold.
+        storage_class: the StorageClass that creates the volume; empty if it exists.
     """
 
     terms: Terms
@@ -56,7 +56,7 @@ class Claimed(NamedTuple):
 
 
 def required_by_volumes(pod: Field, ctx: AnyContext) -> Terms:
-    """Return what all volumes of a Pod together require, in the namespace of the request."""
+    """Return the requirements of all volumes of a Pod in the request's namespace."""
     combinations: list[dict[str, Requirement]] = [{}]
     for claimed in _claimed(pod, ctx):
         terms = claimed.terms
@@ -77,7 +77,7 @@ def _claimed(pod: Field, ctx: AnyContext) -> Iterator[Claimed]:
 
 
 def claimed_volume(name: str, ctx: AnyContext, storage_class: str = "") -> Claimed:
-    """Return where the volume of a claim is; `storage_class` is that of a claim that does not exist yet."""
+    """Return the location of a claim's volume; `storage_class` is that of a claim that does not exist yet."""
     claim = named(ctx.facts.list(PERSISTENT_VOLUME_CLAIM, ctx.request.namespace), name)
     volume = claim["spec", "volumeName"].text if claim else ""
     if volume:
@@ -86,19 +86,19 @@ def claimed_volume(name: str, ctx: AnyContext, storage_class: str = "") -> Claim
 
 
 def created_volume(storage_class: str, ctx: AnyContext) -> Claimed:
-    """Return where a StorageClass creates volumes."""
+    """Return the location of volumes that a StorageClass creates."""
     return Claimed(_known(STORAGE_CLASS, _terms_of_class, storage_class, ctx), storage_class)
 
 
 def zones_of(terms: Terms) -> frozenset[str]:
     """Return the zones that the terms allow; none if one of them allows every zone."""
     zones = [term[_ZONE].values if _ZONE in term and not term[_ZONE].complement else frozenset[str]() for term in terms]
-    # The driver of Azure writes the empty zone for disks that every node can mount.
+    # Azure's driver writes an empty zone for disks that every node can mount.
     return frozenset[str]().union(*zones) if all(some and "" not in some for some in zones) else frozenset()
 
 
 def _known(kind: Kind, terms_of: Callable[[Field, AnyContext], Terms], name: str, ctx: AnyContext) -> Terms:
-    """Return the terms of an object of this name; none where it is unknown."""
+    """Return the terms of the object with this name; none if it is unknown."""
     fact = ctx.facts.list(kind)
     around = derived(fact, _by_name, ctx).get(name) if isinstance(fact, Known) and name else None
     return around.derived(terms_of) if around else ()
@@ -130,5 +130,5 @@ def _terms_of_class(storage_class: Field, _: AnyContext) -> Terms:
 
 
 def _label(key: str) -> str:
-    """Return the label of nodes that a driver of volumes means."""
+    """Return the label of nodes for the label of a volume driver."""
     return _ZONE if key in _ZONE_KEYS else normalized(key)
