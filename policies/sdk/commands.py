@@ -1,7 +1,7 @@
-"""What the command of a container says of training: launchers, scripts, benchmarks and servers.
+"""The evidence of training in the command of a container: launchers, scripts, benchmarks and servers.
 
-A command is read as the shell reads it, as far as words, quotes, comments, here-documents and lists of commands go.
-Nothing is expanded: what a variable or a substitution runs is not known.
+A command is parsed like a shell does: words, quotes, comments, here-documents and lists of commands. Nothing is
+expanded, so a program that a variable or a substitution names is unknown.
 
 Sources: launchers of PyTorch 2.9 (`torch/distributed/run.py`), accelerate 1.12, DeepSpeed 0.18, Horovod 0.28, Colossal-AI 0.5,
 torchtune 0.6, Axolotl 0.12, LLaMA-Factory 0.9, fairseq 0.12; programs of NVIDIA nccl-tests 2.17 and nvbandwidth 0.8; POSIX
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Strength(IntEnum):
-    """How much the command of a Pod says of training; what says more of it wins."""
+    """How strong the evidence of training is. The strongest evidence in a Pod counts."""
 
     NOTHING = 0
     OTHER = 1
@@ -35,10 +35,10 @@ class Strength(IntEnum):
 
 
 class Sign(Struct, frozen=True, order=True):
-    """The evidence that a command gives of training, and the words for messages that name it.
+    """The evidence of training in a command, and its text for messages.
 
-    LAUNCHER: it starts a launcher of distributed training. SCRIPT: it runs a script or module that is named for training.
-    OTHER: it runs a benchmark, a server, inference or an evaluation.
+    LAUNCHER: the command starts a launcher of distributed training. SCRIPT: it runs a script or module whose name
+        indicates training. OTHER: it runs a benchmark, a server, inference or an evaluation.
     """
 
     strength: Strength = Strength.NOTHING
@@ -46,32 +46,32 @@ class Sign(Struct, frozen=True, order=True):
 
 
 _NO_SIGN: Final = Sign()
-# Characters of the commands of a Pod, or of all templates of a workload, that are read; the rest tells nothing.
+# The number of characters that are read of the commands of a Pod, or of all templates of a workload.
 _READ: Final = 16 * 1024
 _LONGEST_IMAGE: Final = 255
 _LONGEST_SHOWN: Final = 60
 _DEEPEST: Final = 3
-# Workloads whose Pods work together: what one of them runs says what all are for.
+# Workloads whose Pods work together, so the command of one of them is evidence for all.
 _GANGS: Final = frozenset({"JAXJob", "JobSet", "MPIJob", "PaddleJob", "PyTorchJob", "RayJob", "TFJob", "XGBoostJob"})
 
 _SHELLS: Final = frozenset({"ash", "bash", "dash", "ksh", "sh", "zsh"})
 _PREFIXES: Final = frozenset(
     {"!", "{", "builtin", "command", "do", "elif", "else", "exec", "if", "nohup", "then", "time", "until", "while"}
 )
-# Programs that run another one, behind options of their own.
+# Programs that run another program, which follows their own options.
 _WRAPPERS: Final = frozenset(
     {
         *("catatonit", "ddtrace-run", "dumb-init", "env", "gosu", "ionice", "nice", "ncu", "nsys", "numactl"),
         *("opentelemetry-instrument", "setsid", "stdbuf", "strace", "sudo", "taskset", "timeout", "tini", "xargs"),
     }
 )
-# The same, of which only the words behind this one are a command.
+# The same, where the command begins after this word.
 _RUNNERS: Final = {
     **dict.fromkeys(("conda", "hatch", "mamba", "micromamba", "pdm", "pipenv", "pixi", "poetry", "uv"), "run"),
     "ray": "--",
 }
 _MPI: Final = frozenset({"mpiexec", "mpiexec.hydra", "mpirun", "orterun", "prun", "srun"})
-# Launchers of training alone, and the word that must follow.
+# Launchers that only start training, and the word that must follow.
 _LAUNCHERS: Final = {
     **dict.fromkeys(("deepspeed", "fairseq-train", "horovodrun", "torchrun"), ""),
     **dict.fromkeys(("axolotl", "llamafactory-cli"), "train"),
@@ -82,7 +82,7 @@ _LAUNCHER_MODULES: Final = re.compile(
     r"torch\.distributed\.(?:run|launch)|torchrun|accelerate\.commands\.(?:launch|accelerate_cli)"
     r"|deepspeed(?:\.launcher\.[a-z_]+)?|horovod\.runner(?:\.[a-z_]+)?"
 )
-# Programs whose words are no command.
+# Programs whose arguments are not a command.
 _OTHERS: Final = frozenset(
     {
         *("add", "apk", "apt", "apt-get", "cat", "cd", "cp", "curl", "dnf", "echo", "export", "git", "grep", "kubectl"),
@@ -114,16 +114,16 @@ _O_OPTION: Final = re.compile(r"[-+][abefhiklmnptuvx]*o")
 
 
 def command_sign(pod: Field, ctx: AnyContext) -> Sign:
-    """Read what the commands of a Pod or Pod template tell of training; linear, and of the first 16 KiB only.
+    """Return the evidence of training in the commands of a Pod or Pod template; linear, and of the first 16 KiB only.
 
-    Where a template tells nothing, those that train together with it may, and so may the entrypoint of a RayJob.
+    If a template has no evidence, the other templates of the same gang and the entrypoint of a RayJob count.
     """
     wrapper = ctx.wrapper
     if wrapper is None:
         return _sign_of_pod(pod, _Budget())
     if command_sign not in wrapper.memo:
         signs_by_path = _signs(wrapper)
-        # The strongest one is found once, because a workload may have thousands of templates.
+        # The strongest sign is computed once, because a workload may have thousands of templates.
         wrapper.memo[command_sign] = signs_by_path, max(signs_by_path.values())
     signs, strongest = cast("tuple[dict[Path, Sign], Sign]", wrapper.memo[command_sign])
     own = signs.get(pod.path, _NO_SIGN)
@@ -132,7 +132,7 @@ def command_sign(pod: Field, ctx: AnyContext) -> Sign:
 
 
 def _signs(wrapper: Wrapper) -> dict[Path, Sign]:
-    """Return what each template of a workload tells, by its path, and what its entrypoint tells, by the empty one."""
+    """Return the sign of each template of a workload by its path, and that of its entrypoint under the empty path."""
     budget = _Budget()
     entrypoint = wrapper.root["spec", "entrypoint"].text if wrapper.kind.kind == "RayJob" else ""
     signs: dict[Path, Sign] = {(): _sign_of_shell(budget.take(entrypoint))}
@@ -142,12 +142,12 @@ def _signs(wrapper: Wrapper) -> dict[Path, Sign]:
 
 
 class _Budget(MutableStruct):
-    """How many characters may still be read."""
+    """The number of characters that may still be read."""
 
     left: int = _READ
 
     def take(self, text: str) -> str:
-        """Return what may be read of a text; each costs one more than its length."""
+        """Return the part of a text that may be read. A text costs one more than its length."""
         taken = text[: max(self.left, 0)]
         self.left -= len(text) + 1
         return taken
@@ -185,9 +185,9 @@ def _sign_of_shell(text: str, depth: int = 0) -> Sign:
 
 
 class Started(Struct, frozen=True):
-    """A program that a simple command starts, behind assignments and programs that only run it, and the words after it.
+    """A program that a simple command starts, without assignments and wrappers before it, and the words after it.
 
-    `parallel` is the launcher of MPI that starts it several times; empty where none does.
+    `parallel` is the MPI launcher that starts several copies of it, else empty.
     """
 
     program: str
@@ -196,9 +196,10 @@ class Started(Struct, frozen=True):
 
 
 def started_programs(container: Field) -> tuple[Started, ...] | None:
-    """Return what the command and arguments of a container start, shells read through; None where it is longer than 16 KiB.
+    """Return the programs that the command and arguments of a container start; None above 16 KiB.
 
-    Without a command, the arguments are those of the entrypoint of the image: the first program is then empty.
+    Commands inside of shells are included. Without a command, the arguments belong to the entrypoint of the image, so
+    the first program is empty.
     """
     command, arguments = container["command"].texts, container["args"].texts
     if sum(len(word) + 1 for word in (*command, *arguments)) > _READ:
@@ -209,7 +210,7 @@ def started_programs(container: Field) -> tuple[Started, ...] | None:
 
 
 def runs_benchmark(pod: Field, ctx: AnyContext) -> bool:
-    """Tell whether a Pod, or one that works together with it, starts a program that measures GPUs or their network."""
+    """Tell whether a Pod, or another Pod of its gang, starts a program that measures GPUs or their network."""
     wrapper = ctx.wrapper
     if wrapper is None or wrapper.kind.kind not in _GANGS:
         return _starts_benchmark(pod)
@@ -218,9 +219,7 @@ def runs_benchmark(pod: Field, ctx: AnyContext) -> bool:
     return bool(wrapper.memo[runs_benchmark])
 
 
-_STATES: Final = frozenset(
-    {"dcgmi", "nvidia-smi"}
-)  # show the state of GPUs, often before a server or a training starts
+_STATES: Final = frozenset({"dcgmi", "nvidia-smi"})  # print the state of GPUs, often before another program
 
 
 def _starts_benchmark(pod: Field) -> bool:
@@ -266,7 +265,7 @@ def _started(words: Sequence[str]) -> Started | None:
 
 
 def _is_program(word: str) -> bool:
-    """Tell whether a word behind a wrapper is a program, and not the value of an option of the wrapper."""
+    """Tell whether a word after a wrapper is a program and not the value of an option of the wrapper."""
     return (
         word in _SHELLS
         or word in _LAUNCHERS
@@ -304,7 +303,7 @@ def _sign_of_shell_words(words: Sequence[str], depth: int) -> Sign:
 
 
 def _shell_input(words: Sequence[str]) -> tuple[str | None, str]:
-    """Return what the words behind a shell make it read: the text behind `-c`, None without it, and the script."""
+    """Return the input of a shell by its arguments: the text after `-c` (None without it) and the script."""
     value = False
     for position, word in enumerate(words):
         if value:
@@ -335,7 +334,7 @@ def _sign_of_python(words: Sequence[str], parallel: str) -> Sign:
 
 
 def _sign_of_launcher(launcher: str, words: Sequence[str]) -> Sign:
-    """Read what a launcher is to start; one that starts nothing (`--help`) tells nothing."""
+    """Return the sign of a launcher by what it starts. A launcher that starts nothing (`--help`) has none."""
     plain = [word for word in words if not word.startswith("-")]
     follows = _LAUNCHERS.get(launcher, "")
     if not plain or (follows and plain[0] != follows):
@@ -349,7 +348,7 @@ def _sign_of_launcher(launcher: str, words: Sequence[str]) -> Sign:
 
 
 def _sign_of_script(name: str, parallel: str) -> Sign:
-    """Read the name of a script or module; one that MPI runs many times is a launcher's where it trains."""
+    """Return the sign of a script or module by its name. A script that MPI runs in parallel is a launcher if it trains."""
     lowered = name.lower()
     printable = name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}..."
     if _BENCH.search(lowered):
@@ -365,8 +364,7 @@ def _base(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-# Every repetition is possessive, so that reading is linear. A
-# quote that is not closed ends with the text.
+# Every repetition is possessive, so that matching is linear. An unclosed quote ends with the text.
 _TOKEN: Final = re.compile(
     r"""(?P<gap>(?:[ \t\r]|\\\r?\n)++|\#[^\n]*+)
     |(?P<here><<-?[ \t]*+(?P<quote>['"]?)(?P<mark>[A-Za-z0-9_.-]++)(?P=quote))
@@ -381,7 +379,7 @@ _ESCAPED: Final = re.compile(r"""\\(["\\$`])|\\\n""")
 
 
 def _simple_commands(text: str) -> Iterator[list[str]]:
-    """Yield the words of each simple command of a shell script, without quotes; here-documents are left out."""
+    """Yield the words of each simple command of a shell script, without quotes. Here-documents are skipped."""
     words: list[str] = []
     position, mark = 0, ""
     while token := _TOKEN.match(text, position):
@@ -402,7 +400,7 @@ def _simple_commands(text: str) -> Iterator[list[str]]:
 
 
 def _end_of_here_document(text: str, start: int, mark: str) -> int:
-    """Return where the line of its mark ends, which may begin with tabs; the end of the text where there is none."""
+    """Return the end of the line that consists of tabs and the mark; the end of the text if there is none."""
     mark_start = text.find(mark, start)
     while mark_start >= 0:
         begin, end = mark_start, mark_start + len(mark)

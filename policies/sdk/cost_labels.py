@@ -1,4 +1,4 @@
-"""What makes the value of a cost label worthless."""
+"""Values of cost labels that do not identify who pays."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LEGAL: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?")
 
 
 def fault(value: str, placeholders: Iterable[str], forms: tuple[str, ...]) -> str:
-    """Say what is wrong with a value, to be read after the name of its label; empty when it says who pays.
+    """Return the fault of a value as text that follows the name of its label; empty if the value is valid.
 
-    A value is right when it is a legal label value, no placeholder, and has one of the forms, if there are any.
+    A valid value is a legal label value, is not a placeholder, and has one of the forms, if there are any.
     """
     if not value.strip():
         return "is empty"

@@ -1,6 +1,6 @@
 """Durations as Go writes them: `30m`, `1h30m`, `1.5h`, `-2s`.
 
-Source: Go 1.26 `time.ParseDuration`, which Karpenter reads its durations with.
+Source: Go 1.26 `time.ParseDuration`, with which Karpenter parses its durations.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _UNITS: Final = {
 }
 MINUTE: Final = _UNITS["m"]
 HOUR: Final = _UNITS["h"]
-# A duration in configuration: hours, minutes and seconds, in this order, of which one is enough.
+# The format of a duration in configuration: hours, minutes and seconds in this order, at least one of them.
 Duration: TypeAlias = Annotated[
     str, msgspec.Meta(pattern=r"^(?=[0-9])([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,5}s)?$(?!\n)")
 ]
 
 _LONGEST = 2**63 - 1
 _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)(?![a-z])")
-_MAX_LENGTH = 256  # characters; far more than a duration needs
+_MAX_LENGTH = 256  # characters; many more than a duration needs
 
 
 class DurationError(ValueError):
-    """The text is no duration; the message says what to write."""
+    """The text is not a duration. The message says what to write."""
 
 
 def parse(text: str) -> int:
     """Return a duration in nanoseconds.
 
     Raises:
-        DurationError: the text is not a number with a unit, or several in a row, or stands for more than 292 years.
+        DurationError: the text is not one or more numbers with units, or the duration is longer than 292 years.
     """
     sign, digits = (-1, text[1:]) if text[:1] == "-" else (1, text[1:] if text[:1] == "+" else text)
     if digits == "0":

@@ -1,4 +1,4 @@
-"""Which server of models a container runs, and the words that it is started with."""
+"""The model server that a container runs, and its arguments."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import AnyContext
 
 _LONGEST_IMAGE: Final = 255
-# A word that a shell, Kubernetes or a template replaces; what it becomes is not known.
+# A word that a shell, Kubernetes or a template replaces by an unknown value.
 _EXPANSIONS: Final = ("$", "`")
 
 
 class Arguments(Struct, frozen=True):
-    """The words behind a program."""
+    """The arguments of a program."""
 
     words: tuple[str, ...]
 
@@ -36,21 +36,21 @@ class Arguments(Struct, frozen=True):
         return value
 
     def has_beginning(self, beginnings: Sequence[str]) -> bool:
-        """Tell whether a word begins like one of some options."""
+        """Tell whether an argument begins like one of some options."""
         return any(_normal(word).startswith(tuple(beginnings)) for word in self.words)
 
     @property
     def has_expansions(self) -> bool:
-        """Whether a word is replaced by something that is not known when the container starts."""
+        """Whether an argument is replaced by an unknown value when the container starts."""
         return any(sign in word for word in self.words for sign in _EXPANSIONS)
 
 
 class Running(Struct, frozen=True):
-    """A server of models that a container runs.
+    """A model server that a container runs.
 
     Attributes:
-        server: which one.
-        arguments: what it is started with.
+        server: the model server.
+        arguments: its arguments.
         alone: whether it is the only server, and Ray, which spreads a server over nodes, is not started with it.
     """
 
@@ -60,14 +60,14 @@ class Running(Struct, frozen=True):
 
 
 def programs(pod: Field, _: AnyContext) -> Mapping[Path, tuple[Started, ...]]:
-    """Return what each app container starts, by its path; take it from `ctx.derived`, for several policies ask."""
+    """Return the programs that each app container starts, by its path. `ctx.derived(programs)` caches them."""
     return {container.path: started_programs(container) or () for container in pod["spec", "containers"]}
 
 
 def running_server(container: Field, started: tuple[Started, ...]) -> Running | None:
-    """Return the server of models that a container runs, by its command or the entrypoint of its image.
+    """Return the model server that a container runs, by its command or the entrypoint of its image.
 
-    `started` is what `programs` says of the container.
+    `started` contains the container's programs as returned by `programs`.
     """
     if len(started) == 1 and not started[0].program:
         return _of_image(container, started[0].words)
@@ -111,7 +111,7 @@ def _of_program(started: Started) -> tuple[ModelServer, tuple[str, ...]] | None:
 
 
 def _module(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """Return what `python -m` runs, and the words behind it."""
+    """Return the module that `python -m` runs, and its arguments."""
     for position, word in enumerate(words):
         if word == "-m":
             return "".join(words[position + 1 : position + 2]), words[position + 2 :]
@@ -121,5 +121,5 @@ def _module(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
 
 
 def _normal(option: str) -> str:
-    """Return an option with dashes; argparse of vLLM takes underscores too (`vllm/utils/argparse_utils.py`)."""
+    """Return an option with dashes; vLLM's argparse accepts underscores too (`vllm/utils/argparse_utils.py`)."""
     return option.replace("_", "-") if option.startswith("--") else option

@@ -1,4 +1,4 @@
-"""What holds for the whole platform and is shared by many policies; a section of the configuration."""
+"""Properties of the platform that many policies read; a section of the configuration."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Accelerators(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     device_classes: tuple[str, ...] = ()
 
 
-# The key of the configuration that sets them.
+# The key of the configuration that sets the workload classes.
 CLASSES_KEY: Final = "platform.workload_classes"
 
 
@@ -101,13 +101,13 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     @cached_property
     def listed_types(self) -> InstanceTypes | None:
-        """The instance types that the configuration lists; None where it lists none."""
+        """The instance types that the configuration lists; None if it lists none."""
         listed = self.catalogue
         return index(listed.types, self.is_accelerator, complete=listed.complete) if listed.types else None
 
     @property
     def classes(self) -> WorkloadClasses:
-        """How the class of a workload is read, by what is configured or shipped."""
+        """The rules for the class of a workload: those of the configuration, or the shipped ones."""
         return self.workload_classes or _SHIPPED_CLASSES
 
     def is_accelerator(self, resource: str) -> bool:
@@ -120,12 +120,12 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         return any(formats.matches(p, resource) for p in (*accelerators.RESOURCES, *self.accelerators.resources))
 
     def is_accelerator_class(self, device_class: str) -> bool:
-        """Tell whether a DRA device class hands out accelerators."""
+        """Tell whether a DRA device class provides accelerators."""
         known = (*accelerators.DEVICE_CLASSES, *self.accelerators.device_classes)
         return any(formats.matches(p, device_class) for p in known)
 
     def taints_of(self, name: str) -> tuple[Taint, ...]:
-        """Return the taints on nodes that offer a resource or device class; none where nothing is known."""
+        """Return the taints on nodes that offer a resource or device class; none if they are unknown."""
         configured = self.configured_taints_of(name)
         if configured is not None:
             return configured
@@ -136,7 +136,7 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         return ()
 
     def configured_taints_of(self, name: str) -> tuple[Taint, ...] | None:
-        """Return the same where the configuration names the resource or device class; None where it does not."""
+        """Return the taints that the configuration sets for a resource or device class; None if it sets none."""
         name = name.removeprefix(accelerators.IMPLICIT_CLASS_PREFIX)
         if name in self.taints:
             return self.taints[name]

@@ -1,6 +1,6 @@
-"""Where objects of each kind hold Pod templates.
+"""The paths of Pod templates in objects of each kind.
 
-A TrainJob has no template; its runtime does, and the check makes the JobSet of both.
+A TrainJob has no template. Its runtime has, and `check` builds the JobSet from both.
 
 Sources: `kubernetes/api` v0.36; Kubeflow training-operator v1.9.4 (`pkg/apis/kubeflow.org/v1`), Kubeflow trainer
 v2.0.0 (`pkg/apis/trainer/v1alpha1/trainingruntime_types.go`), JobSet v0.12.0, LWS v0.10.0, KubeRay v1.7.0, Volcano v1.15.1,
@@ -24,7 +24,7 @@ TemplatePath = tuple[str, ...]  # the keys that lead to Pod templates, "*" for e
 
 _RAY_CLUSTER = (("headGroupSpec", "template"), ("workerGroupSpecs", "*", "template"))
 
-# (group, kind) -> paths of Pod templates; "*" goes through every element of a list or member of an object.
+# (group, kind) -> paths of Pod templates; "*" stands for every element of a list or member of an object.
 TEMPLATES: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
     ("apps", "Deployment"): (("spec", "template"),),
     ("apps", "ReplicaSet"): (("spec", "template"),),
@@ -81,15 +81,14 @@ TEMPLATES: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
     ),
     ("workload.codeflare.dev", "AppWrapper"): (("spec", "components", "*", "template"),),
 }
-# Kinds that hold whole objects of other kinds, at their paths in `TEMPLATES`.
+# Kinds that contain objects of other kinds, at their paths in `TEMPLATES`.
 _NESTING: Final = frozenset({("workload.codeflare.dev", "AppWrapper")})
 
 
 def pod_templates(group: str, kind: str, root: Field, added: Sequence[TemplatePath] = ()) -> Iterator[Field]:
-    """Yield the Pod templates in an object of this type; nothing when it holds none.
+    """Yield the Pod templates in an object of this type.
 
-    Whatever shape the workload gives them, `["metadata"]` and `["spec"]` are those of a Pod, and the path of a field is
-    where it stands in the object.
+    In every shape, `["metadata"]` and `["spec"]` are those of a Pod, and the path of a field is its path in the object.
 
     Args:
         group: the API group of the object.
@@ -118,7 +117,7 @@ def pod_templates(group: str, kind: str, root: Field, added: Sequence[TemplatePa
 
 
 class Nested(NamedTuple):
-    """A whole object inside another: its type, and itself."""
+    """An object inside another object, with its type."""
 
     api_version: str
     kind: str
@@ -126,7 +125,7 @@ class Nested(NamedTuple):
 
     @property
     def templates(self) -> Iterator[Field]:
-        """Its Pod templates; a Pod is one itself."""
+        """The Pod templates of the object; a Pod is one itself."""
         if (self.api_version, self.kind) == ("v1", "Pod"):
             yield self.root
         else:
@@ -134,7 +133,7 @@ class Nested(NamedTuple):
 
 
 def nested(group: str, kind: str, root: Field) -> Iterator[Nested]:
-    """Yield the objects that an object of this type holds; an object that holds others again is left out."""
+    """Yield the objects inside an object of this type, without those that contain objects themselves."""
     for path in TEMPLATES[group, kind] if (group, kind) in _NESTING else ():
         for field in _at(root, path):
             api_version, name = field["apiVersion"].text, field["kind"].text
@@ -143,9 +142,9 @@ def nested(group: str, kind: str, root: Field) -> Iterator[Nested]:
 
 
 def added_template(field: Field, root: Field) -> Field | None:
-    """See a Pod template, or a Pod spec without one, as a Pod template; None for anything else.
+    """Return a Pod template, or a view of a Pod spec as one; None for other values.
 
-    The Pods of a bare Pod spec are taken to have the labels and annotations of the whole object.
+    The Pods of a bare Pod spec are assumed to have the labels and annotations of the object.
     """
     if isinstance(field["spec"].value, dict):
         return field

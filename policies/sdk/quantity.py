@@ -1,4 +1,4 @@
-"""Kubernetes quantities: every spelling the API server reads, as exact numbers.
+"""Kubernetes quantities: every spelling that the API server accepts, as exact numbers.
 
 Source: `k8s.io/apimachinery/pkg/api/resource/quantity.go`, v0.36.
 """
@@ -38,32 +38,32 @@ _SCALES: dict[str, Amount] = {
     "Ei": 2**60,
 }
 _MAX = 2**63 - 1
-# Both far above what the largest value kept needs, and far below what would cost time. With as many digits as are read,
-# a greater exponent makes no other amount.
+# Limits far above the digits of the largest valid value, and far below those that take noticeable time. With as many
+# digits as are read, a greater exponent gives the same amount.
 _MAX_DIGITS = 64
 _MAX_EXPONENT = 96
-# Far above the digits with a sign, a point, a suffix and spaces; a text of megabytes is not read several times.
+# A limit far above a number with sign, point, suffix and spaces, so that a text of megabytes is not read several times.
 _MAX_LENGTH = 1024
-# What Go's strings.TrimSpace takes away; other white space stands as an escape in JSON.
+# The white space that Go's strings.TrimSpace removes; JSON escapes other white space.
 _SPACES = " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _NANO = Fraction(1, 10**9)
-# Longer ones are read each time, so that what is remembered stays small whatever is sent.
+# Longer texts are not cached, so that hostile input cannot fill the cache.
 _USUAL_LENGTH = 24
 
 
 class QuantityError(ValueError):
-    """The text is not a quantity; the message says what it is instead."""
+    """The text is not a quantity; the message says why."""
 
 
 def parse(value: Json) -> Amount:
-    """Read a quantity: `1`, `"1"`, `"1000m"`, `"1e0"`, `"1k"`, `"2Gi"`, `"+1"`, `".5"`.
+    """Return a quantity: `1`, `"1"`, `"1000m"`, `"1e0"`, `"1k"`, `"2Gi"`, `"+1"`, `".5"`.
 
-    The result is exact and rounded away from zero to a billionth, as the API server does; spaces around it, and the
-    absence of digits, as in `"."` or `"m"`, which is 0, are let pass as it lets them pass. It is capped at 2**63 - 1,
-    which the API server does for `Ki` to `Ei` only.
+    The result is exact, and rounded away from zero to a billionth as by the API server. As there, surrounding spaces
+    are ignored, and a text without digits such as `"."` or `"m"` is 0. The result is capped at 2**63 - 1, which the API
+    server does only for `Ki` to `Ei`.
 
     Raises:
-        UnknownValueError: the value is that of a template.
+        UnknownValueError: the value is a placeholder.
         QuantityError: the value is of another type, is not a number with one of the known suffixes, or has more than
             64 digits or 1,024 characters.
     """
@@ -71,7 +71,7 @@ def parse(value: Json) -> Amount:
         if len(value) < 19 and value.isascii() and value.isdigit():
             return int(value)
         if len(value) > _MAX_LENGTH:
-            _parse_text(value[:_MAX_LENGTH])  # its beginning says what is wrong with nearly all such texts
+            _parse_text(value[:_MAX_LENGTH])  # the beginning shows the fault of nearly all such texts
             raise QuantityError(f"{_printable(value)} has {len(value)} characters: write a shorter number")
         return _parse_usual(value) if len(value) <= _USUAL_LENGTH else _parse_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -82,7 +82,7 @@ def parse(value: Json) -> Amount:
 
 @lru_cache(maxsize=1024)
 def _parse_usual(text: str) -> Amount:
-    """Read a text that will come again: a cluster writes `500m` and `2Gi` in every other Pod."""
+    """Read a short text. It is cached, because a cluster writes `500m` and `2Gi` in every other Pod."""
     return _parse_text(text)
 
 
@@ -98,7 +98,7 @@ def _parse_text(text: str) -> Amount:
             f"write {sign}{whole or '0'}{'.' + decimals if decimals else ''} alone, or one of "
             "m, k, M, G, T, Ki, Mi, Gi, Ti",
         )
-    # Without digits the API server reads a suffix that its fast path can do, and no other.
+    # Without digits the API server accepts only suffixes that its fast path handles.
     if not text or scale is None or (not whole + decimals and (suffix in {"Pi", "Ei"} or scale < _NANO)):
         raise QuantityError(f"{_printable(text)} is not a quantity: write a number such as 1 or 16Gi")
     amount = Fraction(int(whole or "0") * 10 ** len(decimals) + int(decimals or "0"), 10 ** len(decimals)) * scale
@@ -109,7 +109,7 @@ def _parse_text(text: str) -> Amount:
 
 
 def _scale(suffix: str) -> Amount | None:
-    """Return what a suffix multiplies by; None when it is none. Of an exponent the API server keeps the lowest 32 bits."""
+    """Return the factor of a suffix, or None. The API server keeps only the lowest 32 bits of an exponent."""
     exponent = _EXPONENT.fullmatch(suffix)
     if exponent is None:
         return _SCALES.get(suffix)
@@ -121,7 +121,7 @@ def _scale(suffix: str) -> Amount | None:
 
 
 def type_name(value: Json) -> str:
-    """Name a JSON type as people do."""
+    """Return the name of a JSON type for messages."""
     if isinstance(value, bool):
         return "a boolean"
     names: dict[type, str] = {dict: "an object", list: "a list", str: "a string", int: "a number", float: "a number"}

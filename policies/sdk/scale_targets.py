@@ -1,4 +1,4 @@
-"""The workload that a ScaledObject or HorizontalPodAutoscaler scales, and the accelerators that one replica asks for."""
+"""The workload that a ScaledObject or HorizontalPodAutoscaler scales, and the accelerators that a replica requests."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import AnyContext
 
 TARGET_KINDS: Final = (objects.DEPLOYMENT, objects.STATEFUL_SET, objects.REPLICA_SET)
-# What the demand of a Pod template is read from.
+# The fields from which the demand of a Pod template is computed.
 TEMPLATE_FIELDS: Final = (
     "spec.template.spec.containers.resources",
     "spec.template.spec.initContainers.resources",
     "spec.template.spec.initContainers.restartPolicy",
     "spec.template.spec.resourceClaims",
 )
-# What a policy that asks for the demand of a target declares that it looks up.
+# The needs of a policy that reads the demand of a target.
 TARGET_NEEDS: Final = (*(Need(kind, TEMPLATE_FIELDS) for kind in TARGET_KINDS), *CLAIM_NEEDS)
 
 
 class ScaleTarget(Struct, frozen=True):
-    """A workload as a scaler names it; its API version does not matter, its group does."""
+    """A workload that a scaler names, by group, kind and name. Its API version does not matter."""
 
     group: str
     kind: str
@@ -46,10 +46,10 @@ class ScaleTarget(Struct, frozen=True):
 
 
 def scale_target(scaler: Field) -> ScaleTarget | None:
-    """Read `spec.scaleTargetRef`; None where it names nothing.
+    """Return the target in `spec.scaleTargetRef`; None if it has no name.
 
-    An absent apiVersion and kind are `apps/v1` and Deployment, as KEDA reads both its own reference and an
-    autoscaler's (KEDA v2.20.2 `pkg/util/k8s.go` ParseGVKR).
+    The defaults of apiVersion and kind are `apps/v1` and Deployment, as KEDA reads both its own references and those of
+    autoscalers (KEDA v2.20.2 `pkg/util/k8s.go` ParseGVKR).
     """
     reference = scaler["spec", "scaleTargetRef"]
     name = reference["name"].text
@@ -58,7 +58,7 @@ def scale_target(scaler: Field) -> ScaleTarget | None:
 
 
 def by_target(known: Known, _ctx: AnyContext) -> dict[ScaleTarget, list[Field]]:
-    """Return known scalers by what they scale."""
+    """Return known scalers by their target."""
     scalers: dict[ScaleTarget, list[Field]] = {}
     for scaler in known.items:
         target = scale_target(scaler)
@@ -68,13 +68,13 @@ def by_target(known: Known, _ctx: AnyContext) -> dict[ScaleTarget, list[Field]]:
 
 
 def target_demand(target: ScaleTarget, ctx: AnyContext) -> GpuDemand | None:
-    """Return what one replica of a target asks for; None where the target is not known."""
+    """Return the demand of one replica of a target; None if the target is unknown."""
     workload = target_workload(target, ctx)
     return workload_demand(*workload, ctx) if workload else None
 
 
 def target_workload(target: ScaleTarget, ctx: AnyContext) -> tuple[Kind, Field] | None:
-    """Return the kind and the object of a target in the request's namespace; None where it is not known."""
+    """Return the kind and the object of a target in the request's namespace; None if it is unknown."""
     for kind in TARGET_KINDS:
         if (kind.group, kind.name) == (target.group, target.kind):
             workload = named(ctx.facts.list(kind, ctx.request.namespace), target.name)
@@ -83,7 +83,7 @@ def target_workload(target: ScaleTarget, ctx: AnyContext) -> tuple[Kind, Field] 
 
 
 def workload_demand(kind: Kind, workload: Field, ctx: AnyContext) -> GpuDemand:
-    """Return what one Pod of a workload in the request's namespace asks for, of its first template with a demand."""
+    """Return the demand of one Pod of a workload in the request's namespace: that of the first template with any."""
     demand = GpuDemand()
     for around in template_contexts(kind, workload, ctx):
         demand = around.derived(gpu_demand)
@@ -93,9 +93,9 @@ def workload_demand(kind: Kind, workload: Field, ctx: AnyContext) -> GpuDemand:
 
 
 def template_contexts(kind: Kind, workload: Field, ctx: AnyContext) -> Iterator[AnyContext]:
-    """Yield a context whose subject is a Pod template, for each of a workload in the request's namespace.
+    """Yield a context for each Pod template of a workload in the request's namespace.
 
-    With it a policy that evaluates another object, or the workload as a whole, can use functions for Pods.
+    With these contexts, a policy for another object or for the whole workload can call functions for Pods.
     """
     gvk = GroupVersionKind(kind.group, kind.versions[-1], kind.name)
     # Many policies evaluate the same workload, and derive the same of its templates.
@@ -110,24 +110,25 @@ def _memos_of_templates(_workload: Field, _: AnyContext) -> dict[tuple[str, Path
 
 
 def most_for(demand: GpuDemand | None) -> Stance:
-    """Return the highest stance that a finding about the scaling of a workload may reach.
+    """Return the highest stance of a finding about the scaling of a workload.
 
-    It costs the request only where the workload asks for accelerators, and nothing where it is known to ask for none.
+    The request is denied only if the workload requests accelerators, and nothing is reported if it certainly requests
+    none.
     """
     if demand:
         return Stance.ENFORCE
     return Stance.WARN if demand is None or demand.unresolved else Stance.OFF
 
 
-_CORES_PER_NEURON_DEVICE: Final = 2  # Inferentia2 and Trainium1; the others have more
+_CORES_PER_NEURON_DEVICE: Final = 2  # of Inferentia2 and Trainium1; other devices have more
 _MOST_SLICES_PER_GPU: Final = 7
 
 
 def whole_gpus(demand: GpuDemand) -> Fraction:
-    """Return how many accelerators one Pod occupies at least; slices and cores count as their part of a device.
+    """Return the smallest number of accelerators that a Pod occupies. Slices and cores count as parts of a device.
 
-    A time-sliced device (`.shared`) counts as nothing, because nothing tells how many share it. Nor does an amount of memory
-    or cores of a device, which stands beside the device.
+    A time-sliced device (`.shared`) does not count, because the number of its users is unknown. An amount of memory or
+    cores of a device does not count, because the device itself does.
     """
     amounts = {**demand.resources, **demand.device_classes}
     return sum((count * _part(name) for name, count in amounts.items()), Fraction(0))

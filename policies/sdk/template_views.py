@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
-# The members of a component that are a container beside those of its Pod spec: one for each model server.
+# The members of a component that are a further container of its Pod spec, one for each model server.
 _MODEL_SERVERS: Final = (
     *("model", "huggingface", "triton", "pytorch", "tensorflow", "onnx"),
     *("sklearn", "xgboost", "lightgbm", "paddle", "pmml", "art"),
@@ -29,10 +29,10 @@ _MODEL_SERVERS: Final = (
 
 
 def kserve_component(component: Field, root: Field) -> Field:
-    """See a component of an InferenceService, which is a Pod spec with labels and a model server, as a Pod template.
+    """View a component of an InferenceService as a Pod template: a Pod spec with labels and a model server.
 
-    What the serving runtime adds is not known here; the check merges it before, where it is among the files. Its Pods have
-    the labels and annotations of the InferenceService too, and those of the predictor are its workers'.
+    The additions of the serving runtime are unknown here; `check` merges them first if it is among the files. The Pods
+    also have the labels and annotations of the InferenceService, and workers have those of the predictor.
     """
     owner = root["spec", "predictor"] if component.path[-1:] == ("workerSpec",) else component
     servers = [component[name] for name in _MODEL_SERVERS if component[name].mapping]
@@ -45,7 +45,7 @@ def kserve_component(component: Field, root: Field) -> Field:
 
 
 def llm_pod(pod: Field, root: Field) -> Field | None:
-    """See a Pod spec of an LLMInferenceService as a Pod template; None where base configurations are not merged."""
+    """View a Pod spec of an LLMInferenceService as a Pod template; None if base configurations are not merged."""
     if list(root["spec", "baseRefs"]):
         return None
     owner = root["spec", "prefill"] if pod.path[-2:-1] == ("prefill",) else root["spec"]
@@ -53,10 +53,10 @@ def llm_pod(pod: Field, root: Field) -> Field | None:
 
 
 def argo_template(template: Field, workflow: Field) -> Field | None:
-    """See a template of an Argo workflow, which is parts of a Pod, as a Pod template; `workflow` is the workflow's spec.
+    """View a template of an Argo workflow as a Pod template; `workflow` is the workflow's spec.
 
-    Selectors, affinity and tolerations are the template's, or else those of `templateDefaults` or the workflow. None for
-    a template that runs no container of the user's, such as a DAG.
+    The template contains parts of a Pod. Selectors, affinity and tolerations are the template's, or else those of
+    `templateDefaults` or the workflow. None for a template that runs no container of the user, such as a DAG.
     """
     own = _own_containers(template)
     if not own:
@@ -86,7 +86,7 @@ def _workflow_view(path: tuple[str, ...]) -> Callable[[Field, Field], Field | No
 
 
 class Shared(NamedTuple):
-    """A list or map of a workload that each of its `pods` Pod templates has at `place`, such as `spec.volumes`."""
+    """A list or map of a workload that each of its `pods` Pod templates has at `target`, such as `spec.volumes`."""
 
     field: Field
     target: str
@@ -94,7 +94,7 @@ class Shared(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The entries of all Pods together."""
+        """The number of entries in all Pods."""
         value = self.field.value
         return self.pods * len(value) if isinstance(value, list | dict) else 0
 
@@ -105,12 +105,12 @@ WORKFLOW_SPECS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     **{("argoproj.io", kind): ("spec",) for kind in ("ClusterWorkflowTemplate", "Workflow", "WorkflowTemplate")},
 }
 DYNAMO: Final = ("nvidia.com", "DynamoGraphDeployment")
-# Entries that the Pods of a workflow copy from it, all together; `engine.bounds` refuses less than this.
+# The most entries that all Pods of a workflow may copy from it; `engine.bounds` has a lower limit.
 _MOST_SHARED: Final = 200_000
 
 
 def shared(group: str, kind: str, root: Field) -> tuple[Shared, ...]:
-    """Return what the Pod templates of an object of this type copy from it."""
+    """Return the lists and maps that the Pod templates of an object of this type copy from it."""
     spec = root[WORKFLOW_SPECS.get((group, kind), ("spec",))]
     if (group, kind) == DYNAMO:
         pods = len(spec["services"].mapping) + len(list(spec["components"]))
@@ -133,18 +133,18 @@ def _own_containers(template: Field) -> list[Field]:
 
 
 def shares_too_much(group: str, kind: str, root: Field) -> bool:
-    """Whether the Pods of an object copy more from it than any real one does."""
+    """Tell whether the Pods of an object copy more from it than `_MOST_SHARED` entries."""
     try:
         return sum(part.size for part in shared(group, kind, root)) > _MOST_SHARED
     except UnknownValueError:
-        return False  # a template of the check, whose known values were counted before
+        return False  # a placeholder in a file; known values have been counted before
 
 
 def spark_pod(role: Field, root: Field) -> Field | None:
-    """See the driver or the executors of a SparkApplication as a Pod template.
+    """View the driver or the executors of a SparkApplication as a Pod template.
 
-    None where `sparkConf` names a file with a Pod template, which is not known here, or is larger than any real one. Its
-    `sparkConf` may also have labels, selectors and GPUs, as `spark.executor.resource.gpu.amount` beside `.vendor`.
+    None if `sparkConf` names a file with a Pod template, which is unknown here, or exceeds `_MOST_SETTINGS`.
+    `sparkConf` may also have labels, selectors and GPUs, as `spark.executor.resource.gpu.amount` with `.vendor`.
     """
     name, conf = str(role.path[-1]), root["spec", "sparkConf"]
     if len(conf.mapping) > _MOST_SETTINGS or conf[f"spark.kubernetes.{name}.podTemplateFile"]:
@@ -199,7 +199,7 @@ def _spark_resources(role: str, conf: Field) -> Iterator[Field]:
 
 
 def _shares(amounts: Iterable[Field]) -> Field:
-    """Return resources of which the limits are maps from resource to amount, each in its own place."""
+    """Return resources with the limits of several maps from resource to amount, each with its own path."""
     fields = list(amounts)
     limits = {name: amount for field in fields for name, amount in field.items()}
     return ObjectView(fields[0], {"limits": ObjectView(Shaped(fields[0], {}), limits)}) if fields else _ABSENT
@@ -211,10 +211,10 @@ def _prefixed(conf: Field, prefix: str) -> Field:
 
 
 def flink_pod(role: Field, root: Field) -> Field | None:
-    """See the Pods of a FlinkDeployment's job or task managers as a Pod template.
+    """View the Pods of a FlinkDeployment's job or task managers as a Pod template.
 
-    They get what all of them have and what their own have. `flinkConfiguration` may have tolerations, and GPUs of task
-    managers as `external-resource.NAME.amount` beside `.kubernetes.config-key`. None where it is larger than any real one.
+    They get the common template and that of their role. `flinkConfiguration` may have tolerations, and GPUs of task
+    managers as `external-resource.NAME.amount` with `.kubernetes.config-key`. None if it exceeds a limit.
     """
     own, common, conf = role["podTemplate"], root["spec", "podTemplate"], root["spec", "flinkConfiguration"]
     name = str(role.path[-1]).lower()
@@ -243,7 +243,7 @@ def flink_pod(role: Field, root: Field) -> Field | None:
 
 
 def nim_pod(spec: Field, root: Field) -> Field:
-    """See the spec of a NIMService, which describes one container and its Pod, as a Pod template."""
+    """View the spec of a NIMService, which describes one container and its Pod, as a Pod template."""
     image = spec["image"]
     container = {
         "name": Shaped(root["metadata", "name"], f"{root['metadata', 'name'].text}-ctr"),
@@ -253,16 +253,16 @@ def nim_pod(spec: Field, root: Field) -> Field:
     pod = {
         "containers": ListView(spec, [ObjectView(spec, container)]),
         "resourceClaims": spec["draResources"],
-        # Of other shapes than those of a Pod.
+        # Members whose shapes differ from those of a Pod.
         **dict.fromkeys(("resources", "initContainers", "volumes"), _ABSENT),
     }
     return ObjectView(spec, {"metadata": spec, "spec": ObjectView(spec, pod)})
 
 
 def vllm_pod(config: Field, root: Field) -> Field:
-    """See the `deploymentConfig` of a VLLMRuntime as a Pod template.
+    """View the `deploymentConfig` of a VLLMRuntime as a Pod template.
 
-    The names and amounts of GPUs stand in two fields; Pods have the labels of the whole object.
+    The names and amounts of GPUs are in two fields. The Pods have the labels of the object.
     """
     gpu, terms = config["resources", "gpu"], config["nodeSelectorTerms"]
     resource = config["resources", "gpuType"].text or "nvidia.com/gpu"
@@ -287,10 +287,10 @@ def vllm_pod(config: Field, root: Field) -> Field:
 
 
 def dynamo_pod(service: Field, root: Field) -> Field | None:
-    """See a service (v1alpha1) or a component (v1beta1) of a DynamoGraphDeployment as a Pod template.
+    """View a service (v1alpha1) or a component (v1beta1) of a DynamoGraphDeployment as a Pod template.
 
-    `resources` of a service have short names, such as `gpu`. They come before those of its main container. None where the
-    operator replaces the GPUs by a claim of its own (`gpuMemoryService`), and for a component without a Pod template.
+    `resources` of a service have short names, such as `gpu`, and take precedence over those of its main container. None
+    if the operator replaces the GPUs by its own claim (`gpuMemoryService`), and for a component without a Pod template.
     """
     if any(part["gpuMemoryService", "enabled"].value is True for part in (service, service["experimental"])):
         return None
@@ -325,14 +325,14 @@ def dynamo_pod(service: Field, root: Field) -> Field | None:
 
 
 def _dynamo_amounts(own: Field, base: Field) -> Field:
-    """Return the amounts of a container with those of a service, by the names of their resources."""
+    """Return the amounts of a container merged with those of a service, by the names of the resources."""
     gpu = {own["gpuType"].text or "nvidia.com/gpu": own["gpu"]} if own["gpu"] else {}
     named = {name: own[name] for name in ("cpu", "memory") if own[name]}
     members = {**dict(base.items()), **named, **gpu, **dict(own["custom"].items())}
     return ObjectView(Shaped(own, {}), members) if members else _ABSENT
 
 
-# What shows something of another shape, found in an object (`root`), as a Pod template.
+# Functions of a value and its object (`root`) that return a view of the value as a Pod template.
 VIEWS: Final[dict[tuple[str, str], Callable[[Field, Field], Field | None]]] = {
     ("apps.nvidia.com", "NIMService"): nim_pod,
     **{kind: _workflow_view(path) for kind, path in WORKFLOW_SPECS.items()},

@@ -1,4 +1,4 @@
-"""Pods and GPU requests in objects of kinds whose fields are not known.
+"""Pods and GPU requests in objects of unknown kinds.
 
 A Pod spec has `containers`, a list of objects with a name or an image (`k8s.io/api` core/v1 PodSpec, v0.36). A GPU request
 is the name of an accelerator with an amount above 0 in a map `limits`, `requests` or `resources`, as in core/v1
@@ -8,8 +8,8 @@ A TrainJob has no Pod template: its training runtime has (Kubeflow trainer v2.0.
 `pkg/apis/trainer/v1alpha1/trainjob_types.go`, RuntimeRef, of which the kind defaults to ClusterTrainingRuntime).
 
 Some objects install Helm charts, whose Pods are in no file: Argo CD v3.0 `pkg/apis/application/v1alpha1/types.go`
-(ApplicationSource, ApplicationSourceHelm), Flux helm-controller v1.3 `api/v2/helmrelease_types.go` (HelmReleaseSpec), K3s
-helm-controller v0.16 `pkg/apis/helm.cattle.io/v1/types.go` (HelmChartSpec).
+(ApplicationSource, ApplicationSourceHelm), Flux helm-controller v1.3 `api/v2/helmrelease_types.go` (HelmReleaseSpec),
+K3s helm-controller v0.16 `pkg/apis/helm.cattle.io/v1/types.go` (HelmChartSpec).
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.platform import Platform
 
 _AMOUNTS: Final = frozenset({"limits", "requests", "resources"})
-# Signs of a pattern, a placeholder or a template, which policies about Pods have in place of a name.
+# Characters of a pattern, a placeholder or a template, which policies of other tools contain in place of a name.
 _NO_NAME: Final = frozenset("*?|!<>(")
 
 
 class UnknownKind(Struct, frozen=True, order=True):
-    """A kind that no policy evaluates, and what its objects hold.
+    """A kind that no policy evaluates, with the Pods and GPU requests in its objects.
 
     Attributes:
         api_version: group and version.
         kind: the kind.
-        objects: how many of its objects hold a Pod spec or request GPUs.
-        gpu_objects: how many of these request GPUs.
+        objects: the number of its objects that contain a Pod spec or request GPUs.
+        gpu_objects: the number of these that request GPUs.
     """
 
     api_version: str
@@ -51,9 +51,9 @@ class HelmApplications(Struct, frozen=True):
     """Objects that install Helm charts, such as Applications of Argo CD.
 
     Attributes:
-        objects: how many.
-        gpu_objects: how many have values that request GPUs.
-        kinds: how many of each of `CHART_INSTALLERS`, by what people call it.
+        objects: the number of objects.
+        gpu_objects: the number of objects whose values request GPUs.
+        kinds: the number of objects of each of `CHART_INSTALLERS`, by its name in messages.
     """
 
     objects: int = 0
@@ -62,7 +62,7 @@ class HelmApplications(Struct, frozen=True):
 
 
 class PodContent(Struct, frozen=True):
-    """What an object holds: whether a Pod spec, and whether a GPU request."""
+    """Whether an object contains a Pod spec, and whether it contains a GPU request."""
 
     pods: bool
     gpus: bool
@@ -100,7 +100,7 @@ def _is_container(value: Json) -> bool:
     return any(isinstance(text, str) and text and _NO_NAME.isdisjoint(text) for text in texts)
 
 
-# Kinds whose objects install Helm charts, and what people call them.
+# Kinds whose objects install Helm charts, and their names in messages.
 CHART_INSTALLERS: Final[Mapping[tuple[str, str], str]] = {
     ("argoproj.io", "Application"): "Application of Argo CD",
     ("argoproj.io", "ApplicationSet"): "ApplicationSet of Argo CD",
@@ -110,7 +110,7 @@ CHART_INSTALLERS: Final[Mapping[tuple[str, str], str]] = {
 
 
 def chart_values(group: str, obj: Mapping[str, Json] | None) -> Iterator[tuple[Field, ...]]:
-    """Yield for each Helm chart that an object of a chart installer's group installs the values that it holds, as objects or YAML."""
+    """Yield the values of each Helm chart that an object of a chart installer installs, as objects or YAML."""
     spec = Field(dict(obj or {}))["spec"]
     if group == "helm.toolkit.fluxcd.io":
         yield from [(spec["values"],)] if spec["chart"] or spec["chartRef"] else ()
@@ -123,11 +123,11 @@ def chart_values(group: str, obj: Mapping[str, Json] | None) -> Iterator[tuple[F
                     yield source["helm", "valuesObject"], source["helm", "values"]
 
 
-# Kinds whose Pods another object describes, so that no path leads to a Pod template.
+# Kinds whose Pods are described by another object, so they have no path to a Pod template.
 WITHOUT_TEMPLATE: Final = frozenset({("trainer.kubeflow.org", "TrainJob")})
 
 
 def training_runtime(obj: Mapping[str, Json] | None) -> tuple[str, str]:
-    """Return kind and name of the runtime that a TrainJob names; the name is empty where it names none."""
+    """Return kind and name of the runtime that a TrainJob names; the name is empty if it names none."""
     reference = Field(dict(obj or {}))["spec", "runtimeRef"]
     return reference["kind"].text or "ClusterTrainingRuntime", reference["name"].text
