@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.quantity import Amount
 
 
-# Kinds whose controller writes the resources of containers from other fields or from defaults of its own.
+# Kinds whose controller sets the resources of containers from other fields or from its own defaults.
 OWN_AMOUNTS: Final = frozenset(
     {
         *("DynamoGraphDeployment", "FlinkDeployment", "InferenceService", "LLMInferenceService"),
@@ -25,7 +25,7 @@ OWN_AMOUNTS: Final = frozenset(
 
 
 class RequestedAmount(Struct, frozen=True):
-    """What a container asks of one accelerator resource; None where it says nothing."""
+    """The amount of one accelerator resource that a container requests; None if it does not state it."""
 
     container: Field
     name: str
@@ -34,17 +34,17 @@ class RequestedAmount(Struct, frozen=True):
 
     @property
     def amount(self) -> Amount:
-        """What counts: the request, which is the limit where there is none."""
+        """The effective amount: the request, which defaults to the limit."""
         return (self.limit if self.request is None else self.request) or 0
 
     @property
     def field(self) -> Field:
-        """Where it stands: the limit, or else the request."""
+        """The field of the amount: the limit, or else the request."""
         return self.container["resources", "requests" if self.limit is None else "limits", self.name]
 
 
 def requested_amounts(pod: Field, ctx: AnyContext) -> tuple[RequestedAmount, ...]:
-    """Return what each container asks of each accelerator; what is no quantity is left out, and refused elsewhere."""
+    """Return the amount of each accelerator that each container requests, without invalid quantities."""
     return tuple(_requested_amounts(pod, ctx))
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.scheduling import Requirements
 
-# Kinds of which all Pods work together, and where they list their replicas.
+# Kinds whose Pods always work together, and the fields with their replicas.
 _TOGETHER: Final = {
     objects.JAX_JOB: "jaxReplicaSpecs",
     objects.MPI_JOB: "mpiReplicaSpecs",
@@ -41,19 +41,19 @@ KINDS: Final = (*_TOGETHER, objects.JOB, objects.JOB_SET)
 _LAUNCHERS: Final = {"accelerate": "--num-machines", "deepspeed": "--num-nodes", "torchrun": "--nnodes"}
 _MODULES: Final = {"torch.distributed.launch": "torchrun", "torch.distributed.run": "torchrun"}
 _MOST_DIGITS: Final = 5
-# Whole accelerators, of which a node has a number.
+# Whole accelerators, which nodes count.
 _WHOLE: Final = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron")
-# The most on one machine of any cloud.
+# The maximum on one machine of any cloud.
 _MOST_ON_A_NODE: Final = 16
 
 
 class Workers(NamedTuple):
-    """The Pods of one template with accelerators, which work together with those of the others.
+    """The Pods of one template with accelerators, which work together with those of other templates.
 
     Attributes:
         ctx: the context whose subject is the template.
         demand: what one Pod requests.
-        pods: the number of Pods, at least; more than 0.
+        pods: the smallest number of Pods; more than 0.
         field: the field with this number.
     """
 
@@ -64,7 +64,7 @@ class Workers(NamedTuple):
 
 
 def workers(job: Field, ctx: AnyContext) -> list[Workers]:
-    """Return the Pods with accelerators of a job of `KINDS`; none where they may work alone, or are fewer than two."""
+    """Return the Pods with accelerators of a job of `KINDS`; none if they may work alone, or are fewer than two."""
     kind = next(kind for kind in KINDS if kind.covers(ctx.request.kind))
     groups = [group for group in _workers(kind, job, ctx) if group.demand and group.pods > 0]
     if kind not in _TOGETHER and not any(group.ctx.derived(launches_on_nodes) for group in groups):
@@ -73,7 +73,7 @@ def workers(job: Field, ctx: AnyContext) -> list[Workers]:
 
 
 class Spread(NamedTuple):
-    """Workers that do not fit on one node together: those that request a resource, and how much all of them request."""
+    """Workers that do not fit on one node together: those that request a resource, and the sum of their requests."""
 
     name: str
     workers: list[Workers]
@@ -89,7 +89,7 @@ class Spread(NamedTuple):
 
 
 def spread(groups: list[Workers]) -> Spread | None:
-    """Return the workers that request more of a resource together than any node has on which one of them fits."""
+    """Return the workers whose requests together exceed every node on which one of them fits."""
     for name in _WHOLE:
         asking = [group for group in groups if name in group.demand.resources]
         total = sum(group.pods * group.demand.resources[name] for group in asking)
@@ -108,7 +108,7 @@ def _most_on_a_node(group: Workers, name: str) -> int:
 
 
 def selected_types(ctx: AnyContext) -> int | None:
-    """Return the EC2 types that a Pod selects, perhaps all of them; None where its nodes may be other machines."""
+    """Return the EC2 types that a Pod selects, perhaps all of them; None if its nodes may not be EC2 instances."""
     wanted = ctx.derived(alternatives)
     if not ctx.derived(is_on_ec2) and not all(_names_ec2(required, ctx) for required in wanted):
         return None
@@ -150,13 +150,13 @@ def _number(field: Field) -> int:
 
 
 def _of_job(spec: Field) -> int:
-    """Return how many Pods of a Job run at once."""
+    """Return the number of Pods of a Job that run at the same time."""
     parallelism, completions = _number(spec["parallelism"]), spec["completions"].integer
     return parallelism if completions is None else min(parallelism, completions)
 
 
 def launches_on_nodes(_pod: Field, ctx: AnyContext) -> bool:
-    """Tell whether a container starts a launcher for several nodes, all of which must run."""
+    """Tell whether a container starts a launcher for several nodes that must all run."""
     return any(_is_for_nodes(started) for every in ctx.derived(programs).values() for started in every)
 
 
@@ -169,5 +169,5 @@ def _is_for_nodes(started: Started) -> bool:
     if not nodes:
         return False
     least = nodes.partition(":")[0]
-    # A variable stands for several nodes, because the job has several Pods.
+    # A variable counts as several nodes, because the job has several Pods.
     return not least.isdigit() or (len(least) <= _MOST_DIGITS and int(least) > 1)

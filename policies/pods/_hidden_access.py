@@ -48,16 +48,16 @@ _CONTAINERS: Final = ("spec.containers", "spec.initContainers", "spec.ephemeralC
 
 
 class Sign(Struct, frozen=True):
-    """One sign.
+    """A sign that a Pod gets accelerators without requesting them.
 
     Attributes:
-        field: where it is.
+        field: the field with the sign.
         effect: what it gives access to, as the start of a sentence.
-        at_most: WARN where the sign only may give access, because it depends on what the Pod does not show.
+        at_most: WARN if the sign may give access, depending on data outside of the Pod.
         vendor: of a sign that names devices, the domain of the resources whose devices it names; else empty.
         whole: of a sign that names devices, whether it names more than slices of GPUs.
-        variable: the element of `env`, where the sign is one.
-        hint: what to do about it, where that is more than to remove it.
+        variable: the element of `env`, if the sign is one.
+        hint: the fix, if it is more than to remove the field.
     """
 
     field: Field
@@ -78,7 +78,7 @@ _VARIABLES: Final = {
     "AMD_VISIBLE_DEVICES": ("amd.com", "GPUs"),
     "AWS_NEURON_VISIBLE_DEVICES": ("aws.amazon.com", "Neuron devices"),
 }
-# With these the container runtime hands out nothing.
+# Values for which the container runtime adds no devices.
 _NO_DEVICES: Final = frozenset({"", "none", "void"})
 _CDI: Final = "cdi.k8s.io/"
 # Domain of CDI devices, resources and device classes -> the same as in `_VARIABLES`.
@@ -90,9 +90,9 @@ _VENDORS: Final = {
     "neuron.aws.com": "aws.amazon.com",
 }
 _DEVICE_LIST: Final = "/var/run/nvidia-container-devices"
-# A field of the Pod itself to which a variable may refer.
+# A reference of a variable to a field of the Pod.
 _OWN_TEXT: Final = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
-# What a variable may get its value from that is not in the Pod: member of `valueFrom` -> its name in a sentence.
+# Sources of a variable's value outside of the Pod: member of `valueFrom` -> its name in a sentence.
 _SOURCES: Final = {"configMapKeyRef": "a ConfigMap", "secretKeyRef": "a Secret", "fileKeyRef": "a file"}
 
 _NAMES_DEVICES: Final = Each(
@@ -103,7 +103,7 @@ _MOUNTS_DEVICES: Final = Each("volumeMounts", Text("mountPath", ("*nvidia-contai
 
 
 def named(pod: Field, containers: tuple[Field, ...]) -> Iterator[Sign]:
-    """Yield the signs of some containers that name devices; those of the whole Pod are `annotated`."""
+    """Yield the signs of some containers that name devices; `annotated` yields those of the whole Pod."""
     null_volumes = _null_volumes(pod)
     for container in containers:
         for name in _VARIABLES:
@@ -147,7 +147,7 @@ def _of_variable(name: str, variable: Field, pod: Field) -> Iterator[Sign]:
 
 
 def _referenced(source: Field, pod: Field) -> tuple[str | None, str]:
-    """Return the value that a variable gets, None if the Pod does not show it, and where it comes from.
+    """Return the value of a variable, None if the Pod does not contain it, and the name of its source.
 
     A resource is always a number, which names a device by its index.
     """
@@ -177,17 +177,17 @@ def _is_listed(device: str) -> bool:
 
 
 def _is_slice(device: str) -> bool:
-    """Tell whether a device is a MIG slice: by its id, or as `GPU:slice`."""
+    """Tell whether a device is a MIG slice, by its ID or as `GPU:slice`."""
     return device.strip().startswith("MIG-") or ":" in device
 
 
 def vendor_of(name: str) -> str:
-    """Return whose accelerators a CDI device, a resource or a device class is of; empty where that is not known."""
+    """Return the vendor of a CDI device, a resource or a device class; empty if it is unknown."""
     domain = name.removeprefix(IMPLICIT_CLASS_PREFIX).partition("/")[0]
     return next((vendor for known, vendor in _VENDORS.items() if domain == known or domain.endswith(f".{known}")), "")
 
 
-# --- What is of use for nothing but accelerators.
+# --- Fields that only accelerators need.
 
 _RUNTIMES: Final = ("nvidia", "habana")
 # Device files below /dev by the start of their name: NVIDIA, Neuron, ROCm, and the kernel's accelerators, among them
@@ -200,16 +200,16 @@ _NVIDIA_MAJOR: Final = "/dev/char/195:"
 
 
 def runtime(pod: Field) -> Iterator[Sign]:
-    """Yield the runtime class of a Pod, where it hands out the devices that an image names."""
+    """Yield the runtime class of a Pod, if it adds the devices that an image names."""
     name = pod["spec", "runtimeClassName"]
     if name.text.startswith(_RUNTIMES):
         yield Sign(name, f'the runtime class "{name.text}" exposes the GPUs that the image names')
 
 
 def exclusive(pod: Field, *, of_daemon_set: bool) -> Iterator[Sign]:
-    """Yield the paths of the host that are of use for nothing but accelerators.
+    """Yield the paths of the host that only accelerators need.
 
-    A device plugin is a DaemonSet that registers itself in the kubelet's directory, and serves any kind of device.
+    A device plugin is a DaemonSet that registers itself in the kubelet's directory, and may serve any kind of device.
     """
     for path, clean in _host_paths(pod):
         if _is_exclusive(clean) and not (of_daemon_set and _is_in(clean, _PLUGINS)):
@@ -226,15 +226,15 @@ def _is_exclusive(clean: str) -> bool:
 
 
 def uses_gpus(pod: Field) -> bool:
-    """Tell whether a Pod that requests no accelerator has a sign that lets it use them on whatever node has them."""
+    """Tell whether a Pod that requests no accelerator has a sign that lets it use those of any node."""
     containers = tuple(container for name in ("initContainers", "containers") for container in pod["spec", name])
     signs = (*named(pod, containers), *annotated(pod), *exclusive(pod, of_daemon_set=False), *runtime(pod))
     return any(sign.at_most is Stance.ENFORCE for sign in signs)
 
 
-# One of these is in every path of the host that is of use for nothing but accelerators.
+# Each path of the host that only accelerators need contains one of these.
 _WORDS: Final = ("device-plugins", "nvidia", "neuron", "kfd", "accel", "/hl", "195:")
-# Which Pods can have a sign that names devices, or one that is of use for nothing but accelerators.
+# Holds for Pods that can have a sign that names devices, or a field that only accelerators need.
 DIRECT: Final = any_of(
     *(Each(path, _NAMES_DEVICES) for path in _CONTAINERS),
     *(Each(path, _MOUNTS_DEVICES) for path in _CONTAINERS),
@@ -247,9 +247,9 @@ DIRECT: Final = any_of(
 )
 
 
-# --- What gives access to everything on a node.
+# --- Fields that give access to everything on a node.
 
-# Sockets through which a container starts others, or a device plugin registers itself.
+# Sockets through which a container can start others, or a device plugin can register itself.
 _SOCKETS: Final = (
     "/run/containerd/containerd.sock",
     "/run/k3s/containerd/containerd.sock",
@@ -261,14 +261,14 @@ _SOCKETS: Final = (
     "/var/lib/kubelet/device-plugins/kubelet.sock",
 )
 _STARTING: Final = frozenset({*_SOCKETS, "/run/containerd", "/run/k3s/containerd", "/run/crio"})
-# Directories of device files that other devices are in too.
+# Directories of device files that also contain other devices.
 _SHARED_DEVICES: Final = ("/dev/dri", "/dev/char")
 _SPECS: Final = ("/etc/cdi", "/run/cdi")
 # Capabilities with which a container in the host's PID namespace controls processes of the host.
 _CONTROLLING: Final = frozenset({"ALL", "SYS_ADMIN", "SYS_PTRACE"})
 _VOID_HINT: Final = 'set NVIDIA_VISIBLE_DEVICES to "void", or request the GPU in resources.limits'
 
-# Which Pods can have access to everything on a node. Paths may be written with more slashes and dots.
+# Holds for Pods that can have access to everything on a node. Paths may contain further slashes and dots.
 GENERAL: Final = any_of(
     *(Each(path, Flag("securityContext.privileged")) for path in _CONTAINERS),
     *(Each(path, Each("env", Text("name", ("CUDA_VERSION",)))) for path in _CONTAINERS),
@@ -281,7 +281,7 @@ GENERAL: Final = any_of(
 
 
 def privileged(containers: tuple[Field, ...]) -> Iterator[Sign]:
-    """Yield the containers that are privileged."""
+    """Yield the signs of privileged containers."""
     for container in containers:
         flag = container["securityContext", "privileged"]
         if flag.value is True:
@@ -289,7 +289,7 @@ def privileged(containers: tuple[Field, ...]) -> Iterator[Sign]:
 
 
 def general(pod: Field, containers: tuple[Field, ...]) -> Iterator[Sign]:
-    """Yield what else gives access to everything on a node."""
+    """Yield the other signs of access to everything on a node."""
     yield from _host_access(pod)
     host_pid = pod["spec", "hostPID"].value is True
     for container in containers:
@@ -300,7 +300,7 @@ def general(pod: Field, containers: tuple[Field, ...]) -> Iterator[Sign]:
 
 
 def _legacy(container: Field) -> Iterator[Sign]:
-    """Yield `CUDA_VERSION` where it makes NVIDIA's runtime take the container for one of an old image."""
+    """Yield `CUDA_VERSION` if NVIDIA's runtime treats the container as one of an old image because of it."""
     env = container["env"]
     for version in env.having("name", "CUDA_VERSION"):
         required = env.having("name", "NVIDIA_REQUIRE_CUDA")
@@ -339,7 +339,7 @@ def _host_access(pod: Field) -> Iterator[Sign]:
 
 
 def _writable(pod: Field, processes: set[str]) -> Iterator[Sign]:
-    """Yield the mounts of some volumes, each `/proc` of the host, through which a container may write."""
+    """Yield the writable mounts of some volumes that are `/proc` of the host."""
     for name in ("initContainers", "containers", "ephemeralContainers"):
         for container in pod["spec", name]:
             for mount in container["volumeMounts"]:
@@ -365,7 +365,7 @@ def _clean(path: str) -> str:
 
 
 def _on_host(path: str) -> str:
-    """Return the path of a directory or file on a node, where `/var/run` is a link to `/run`."""
+    """Return the path of a directory or file on a node, on which `/var/run` is a link to `/run`."""
     clean = _clean(path)
     return clean.removeprefix("/var") if clean == "/var/run" or clean.startswith("/var/run/") else clean
 

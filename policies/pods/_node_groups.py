@@ -34,7 +34,7 @@ _NODE_GROUPS: Final = frozenset(
         "kubernetes.azure.com/agentpool",
     }
 )
-# GKE starts every node that has one, such as `gke-nodepool`, `gke-accelerator` and `gke-tpu-topology`.
+# GKE creates every node with such a label, for example `gke-nodepool`, `gke-accelerator` and `gke-tpu-topology`.
 _OF_GKE: Final = "cloud.google.com/gke-"
 _HOSTNAME: Final = "kubernetes.io/hostname"
 
@@ -42,7 +42,7 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
 def is_of_node_group(_pod: Field, ctx: AnyContext) -> bool:
     """Tell whether a Pod selects nodes of a node group by a label that no known NodePool gives to its nodes.
 
-    The labels of flavors that its Kueue queue assigns are selected too.
+    The labels of flavors that its Kueue queue may assign count as selected.
     """
     selecting = [
         _selected_groups(required)
@@ -56,7 +56,7 @@ def is_of_node_group(_pod: Field, ctx: AnyContext) -> bool:
 
 
 def is_bound(pod: Field, ctx: AnyContext) -> bool:
-    """Tell the same also of a Pod that names its node, by `nodeName` or by the label of its host."""
+    """Tell whether a Pod selects nodes of a node group, or names its node by `nodeName` or the host name label."""
     return (
         named_node(pod) is not None
         or all(_HOSTNAME in _required(required) for required in ctx.derived(alternatives))

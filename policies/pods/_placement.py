@@ -48,14 +48,14 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.scheduling import Requirements
 
-# Which Pods are a DaemonSet's at admission.
+# Holds for Pods of a DaemonSet at admission.
 OF_DAEMON_SET: Final = (SentBy(DAEMON_SET_CONTROLLER) | SentBy(CONTROLLER_MANAGER)) & Each(
     "metadata.ownerReferences", Text("kind", ("DaemonSet",)) & Flag("controller")
 )
 
 
 def is_of_daemon_set(pod: Field, ctx: AnyContext) -> bool:
-    """Tell whether a Pod, or a Pod template, is a DaemonSet's, by its owner and by who sends it."""
+    """Tell whether a Pod or Pod template belongs to a DaemonSet, by its owner and its sender."""
     if ctx.wrapper:
         return ctx.wrapper.kind.kind == "DaemonSet"
     return any(
@@ -66,23 +66,23 @@ def is_of_daemon_set(pod: Field, ctx: AnyContext) -> bool:
     )
 
 
-# Labels of nodes with accelerators beside those of EC2 instance types: NVIDIA's and AMD's feature discovery, EKS Auto
-# Mode, Karpenter on Azure.
+# Labels of nodes with accelerators in addition to those of EC2 instance types: NVIDIA's and AMD's feature discovery,
+# EKS Auto Mode, Karpenter on Azure.
 _LABELS: Final = ("nvidia.com/", "amd.com/gpu", "eks.amazonaws.com/instance-gpu-", "karpenter.azure.com/sku-gpu-")
 
-# What a policy that asks where a Pod may run declares that it looks up.
+# The needs of a policy that reads where a Pod may run.
 REACH_NEEDS: Final = (
     Need(NODE, ("metadata.labels", "status.capacity")),
     Need(NODE_POOL, ("spec.template", "spec.limits")),
 )
 
 _TOLERATIONS: Final = "spec.tolerations"
-# Which Pods tolerate a taint of GPU nodes by its name, and which tolerate every taint.
+# Hold for Pods that tolerate a taint of GPU nodes by its key, and for Pods that tolerate every taint.
 NAMES_GPU_TAINT: Final = Each(_TOLERATIONS, Text("key", Listed.GPU_TAINTS))
 TOLERATES_EVERYTHING: Final = Each(_TOLERATIONS, Text("key", ("",)) & Text("operator", ("Exists",)))
 # Pods that their creator binds to a node.
 NAMES_NODE: Final = ~Text("spec.nodeName", ("",)) & ~Each("status.conditions", EVERY_OBJECT)
-# Which Pods may tolerate a taint of GPU nodes, select such nodes, or name one.
+# Holds for Pods that may tolerate a taint of GPU nodes, select such nodes, or name one.
 MAY_REACH_GPU_NODES: Final = (
     NAMES_GPU_TAINT
     | TOLERATES_EVERYTHING
@@ -90,8 +90,8 @@ MAY_REACH_GPU_NODES: Final = (
     | Each(".".join(REQUIRED), EVERY_OBJECT)
     | NAMES_NODE
 )
-# Values of the taints on nodes with accelerators beside those of the platform: GKE and the documentation of NVIDIA's GPU
-# operator use "present", and a taint need not have one.
+# Values of the taints on nodes with accelerators in addition to those of the platform: GKE and the documentation of
+# NVIDIA's GPU operator use "present", and a taint may have no value.
 _TAINT_VALUES: Final = ("true", "present", "")
 
 
@@ -99,7 +99,7 @@ _TAINT_VALUES: Final = ("true", "present", "")
 def _gpu_taints(own: tuple[Taint, ...]) -> Mapping[str, tuple[Taint, ...]]:
     """Return the taints that keep other Pods off nodes with accelerators, by key; `own` are those of the platform.
 
-    The empty key has one of them: a toleration without a key covers all or none.
+    The empty key has one of them, because a toleration without a key covers all of them or none.
     """
     known = (Taint(key=key, value=value) for key in accelerators.TAINT_KEYS.values() for value in _TAINT_VALUES)
     by_key: dict[str, tuple[Taint, ...]] = {}
@@ -110,7 +110,7 @@ def _gpu_taints(own: tuple[Taint, ...]) -> Mapping[str, tuple[Taint, ...]]:
 
 
 def gpu_tolerations(pod: Field, ctx: AnyContext) -> tuple[Field, ...]:
-    """Return the tolerations of a taint of GPU nodes; those of every taint are among them."""
+    """Return the tolerations of a taint of GPU nodes, including those of every taint."""
     taints = _gpu_taints(tuple(taint for taints in ctx.platform.taints.values() for taint in taints))
     return tuple(
         t for t in pod["spec", "tolerations"] if any(tolerates(t, taint) for taint in taints.get(t["key"].text, ()))
@@ -118,12 +118,12 @@ def gpu_tolerations(pod: Field, ctx: AnyContext) -> tuple[Field, ...]:
 
 
 class MissingToleration(Struct, frozen=True):
-    """A toleration that a Pod does not have, of a taint on nodes with the accelerators that it asks for.
+    """A missing toleration of a taint on nodes with the accelerators that a Pod requests.
 
     Attributes:
-        name: the resource or device class that the Pod asks for.
+        name: the resource or device class that the Pod requests.
         value: the toleration as a Pod writes it.
-        pool: a NodePool that has the taint; empty where no known one has it, or the configuration names the taint.
+        pool: a NodePool with the taint; empty if no known one has it, or the configuration sets the taint.
     """
 
     name: str
@@ -138,12 +138,12 @@ class MissingToleration(Struct, frozen=True):
 def missing_tolerations(
     tolerations: Sequence[Field], pod: Field, demand: GpuDemand, ctx: AnyContext
 ) -> Iterator[MissingToleration]:
-    """Yield what `tolerations` do not cover of the taints on nodes that offer what a Pod asks for; each key once.
+    """Yield the missing tolerations of taints on nodes with the accelerators that a Pod requests, once for each key.
 
-    Where the configuration names the taints, all of them. Else the taint that the known NodePools have which may take the
-    Pod, with their value and effect; one pool that is tolerated is enough. Where none of them has it, the key that such
-    nodes usually have, unless the Pod selects known NodePools by name: its value is not known, so a toleration of any
-    value counts.
+    If the configuration sets the taints, the Pod has to tolerate all of them. Otherwise it has to tolerate the taints
+    of one of the known NodePools that may take it. If none of these has the taint, it has to tolerate the key that such
+    nodes usually have, with any value, because the value is unknown. A Pod that selects known NodePools by name needs
+    no such toleration.
     """
     visited: set[str] = set()
     for name in demand.names:
@@ -164,7 +164,7 @@ def _missing(
             yield MissingToleration(name, usual)
         return
     pools: list[tuple[str, list[tuple[Taint, str]]]] = []
-    # Most Pods tolerate the first pool, so that most do not look at every other one.
+    # Most Pods tolerate the first pool, so the other pools are rarely read.
     for name_of_pool, on in _tainted_pools(pod, taint.key, ctx):
         if all(any(tolerates(t, own, effect) for t in tolerations) for own, effect in on):
             return
@@ -178,7 +178,7 @@ def _missing(
 
 
 def _selects_known_pools(ctx: AnyContext) -> bool:
-    """Tell whether a Pod selects NodePools by name, all of which are known."""
+    """Tell whether a Pod selects only known NodePools by name."""
     pools = ctx.facts.list(NODE_POOL)
     by_name = derived(pools, _pools_by_name, ctx) if isinstance(pools, Known) else {}
     requirements = [required.get(NODE_POOL_LABEL) for required in ctx.derived(alternatives)]
@@ -191,7 +191,7 @@ def _tolerates_key(toleration: Field, taint: Taint) -> bool:
 
 
 def _tolerating(taints: list[tuple[Taint, str]]) -> dict[str, Json]:
-    """Write one toleration of taints with one key; of the usual value "true", and of several values, by `Exists`."""
+    """Return one toleration of all taints with one key; for the usual value "true" or several values with `Exists`."""
     (key,) = {taint.key for taint, _ in taints}
     values, effects = {taint.value for taint, _ in taints}, {effect for _, effect in taints}
     toleration: dict[str, Json] = {"key": key, "operator": "Exists"}
@@ -201,7 +201,7 @@ def _tolerating(taints: list[tuple[Taint, str]]) -> dict[str, Json]:
 
 
 def _tainted_pools(pod: Field, key: str, ctx: AnyContext) -> Iterator[tuple[str, list[tuple[Taint, str]]]]:
-    """Yield the known NodePools with a taint of this key that may take the Pod otherwise, and these taints.
+    """Yield the known NodePools with taints of this key that could otherwise take the Pod, with these taints.
 
     Of pools with the same taints, the first.
     """
@@ -232,7 +232,7 @@ def _by_taints(pools: Known, ctx: AnyContext) -> tuple[tuple[AnyContext, ...], .
 
 
 def _keeping_off(pool: Field, _: AnyContext) -> tuple[tuple[Taint, str], ...]:
-    """Return the taints of a NodePool that keep Pods off, with their effects."""
+    """Return the taints of a NodePool that exclude Pods, with their effects."""
     taints = pool["spec", "template", "spec", "taints"]
     return tuple(
         (Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)
@@ -242,12 +242,12 @@ def _keeping_off(pool: Field, _: AnyContext) -> tuple[tuple[Taint, str], ...]:
 
 
 def _own_requirements(pool: Field, ctx: AnyContext) -> Requirements:
-    """Return the requirements of a NodePool, with the label that its nodes get."""
+    """Return the requirements of a NodePool, with the label of its name."""
     return {**ctx.derived(pool_requirements), NODE_POOL_LABEL: scheduling.is_only(pool["metadata", "name"].text)}
 
 
 def named_node(pod: Field) -> Field | None:
-    """Return the `nodeName` of a Pod that has not started; None where it has none, or the scheduler may have set it."""
+    """Return the `nodeName` of a Pod that has not started; None if it is missing, or the scheduler may have set it."""
     name = pod["spec", "nodeName"]
     return name if name.text and not any(pod["status", "conditions"]) else None
 
@@ -257,7 +257,7 @@ _KUBELET: Final = "system:node:"
 
 
 def is_of_kubelet(pod: Field, ctx: AnyContext) -> bool:
-    """Tell whether a Pod mirrors a static Pod; at admission only a kubelet may say so.
+    """Tell whether a Pod mirrors a static Pod. At admission, only a kubelet may declare that.
 
     Source: Kubernetes v1.36 `plugin/pkg/admission/noderestriction` (kubelets create mirror Pods only).
     """
@@ -266,10 +266,10 @@ def is_of_kubelet(pod: Field, ctx: AnyContext) -> bool:
 
 
 def reach(pod: Field, ctx: AnyContext) -> Stance:
-    """Return the most that a finding can cost that is true on GPU nodes only; reads the table of instance types.
+    """Return the highest stance of a finding that holds only on GPU nodes. Reads the table of instance types.
 
-    OFF where the Pod names a node without accelerators. Otherwise ENFORCE where it tolerates a taint of GPU nodes,
-    selects such nodes or names one; WARN where it names a node that may be one; OFF where it does none of these.
+    OFF if the Pod names a node without accelerators. Otherwise ENFORCE if it tolerates a taint of GPU nodes, selects
+    such nodes or names one; WARN if it names a node that may be one; OFF in all other cases.
     """
     by_name = reach_by_name(pod, ctx)
     if by_name is not Stance.OFF and (
@@ -280,7 +280,7 @@ def reach(pod: Field, ctx: AnyContext) -> Stance:
 
 
 def reach_by_name(pod: Field, ctx: AnyContext) -> Stance | None:
-    """Return the same by the `nodeName` of a Pod alone; None where it has none that counts."""
+    """Return the same only by the Pod's `nodeName`; None if it has none that counts."""
     name = named_node(pod)
     if name is None:
         return None
@@ -291,7 +291,7 @@ def reach_by_name(pod: Field, ctx: AnyContext) -> Stance | None:
 
 
 def _selects_pools(required: Requirements, ctx: AnyContext) -> bool:
-    """Tell whether a Pod selects NodePools that are all known, for accelerators, and have no taint that keeps it off."""
+    """Tell whether a Pod selects only known NodePools for accelerators whose taints do not exclude it."""
     requirement = required.get(NODE_POOL_LABEL)
     if requirement is None or requirement.operator != "In":
         return False
@@ -312,14 +312,14 @@ def _pools_by_name(pools: Known, ctx: AnyContext) -> dict[str, AnyContext]:
 
 
 def tolerates_pool_taint(pod: Field, taint: Field) -> bool:
-    """Tell whether a taint of a NodePool's nodes lets a Pod run there."""
+    """Tell whether a Pod may run on nodes with a taint of a NodePool."""
     effect = taint["effect"].text
     wanted = Taint(key=taint["key"].text, value=taint["value"].text)
     return effect not in HARD_EFFECTS or tolerated(pod, wanted, effect)
 
 
 def has_accelerators(node: Field, ctx: AnyContext) -> bool:
-    """Tell whether a node has accelerators, by its labels or by what it offers."""
+    """Tell whether a node has accelerators, by its labels or its resources."""
     catalogue = ctx.table(INSTANCE_TYPES)
     labels = node["metadata", "labels"].labels
     return (
@@ -349,10 +349,10 @@ def _selects(required: Requirements, ctx: AnyContext) -> bool:
     return bool(types) and types & catalogue.accelerated == types
 
 
-# Labels that feature discovery gives to a node that runs, by their beginnings.
+# Prefixes of labels that feature discovery adds to a running node.
 LATE_LABELS: Final = ("nvidia.com/gpu.", "nvidia.com/cuda.", "feature.node.kubernetes.io/")
 POOL_NEED: Final = Need(NODE_POOL, ("spec.template",))
-# Labels that a pool need not define to have them.
+# Labels of a pool's nodes that the pool does not have to define.
 _KNOWN: Final = ("karpenter.sh/", "karpenter.k8s.aws/", "node.kubernetes.io/", "kubernetes.io/", "topology.")
 
 
@@ -360,9 +360,9 @@ class PoolMatch(Struct, frozen=True):
     """NodePools that may launch the same nodes for a Pod.
 
     Attributes:
-        pools: the NodePools; they differ in nothing that decides where Pods run but their names.
-        requirements: what these pools and the Pod require of a node together.
-        types: the instance types that meet the requirements; None where the types of the provider are not known.
+        pools: the NodePools; they differ only in their names, as far as Pods are concerned.
+        requirements: the intersection of the requirements of these pools and the Pod.
+        types: the instance types that meet the requirements; None if the types of the provider are unknown.
     """
 
     pools: tuple[Field, ...]
@@ -378,12 +378,12 @@ def gpu_pools(pod: Field, ctx: AnyContext) -> tuple[PoolMatch, ...]:
 def pools_for(pod: Field, demand: GpuDemand, ctx: AnyContext) -> Iterator[PoolMatch]:
     """Yield the known NodePools that may launch a node for the Pod.
 
-    Where a pool's types are not known, it may.
+    A pool with unknown types may launch one.
     """
     pools = ctx.facts.list(NODE_POOL)
     wanted = ctx.derived(alternatives)
     offering = _offering(demand, ctx.table(INSTANCE_TYPES))
-    # A cluster has many pools, and few different taints.
+    # Computed once for equal taints: a cluster has many pools and few different taints.
     keep_off: dict[tuple[tuple[Taint, str], ...], bool] = {}
     for group in derived(pools, _alike, ctx) if isinstance(pools, Known) else ():
         first = group.pools[0]
@@ -410,7 +410,7 @@ def _match(group: tuple[AnyContext, ...], required: Requirements) -> PoolMatch |
 
 
 def all_types(matches: Sequence[PoolMatch]) -> int | None:
-    """Return the instance types of all matches together; None where those of one are not known."""
+    """Return the instance types of all matches; None if those of one match are unknown."""
     types = 0
     for match in matches:
         if match.types is None:
@@ -420,7 +420,7 @@ def all_types(matches: Sequence[PoolMatch]) -> int | None:
 
 
 class _Alike(Struct, frozen=True):
-    """NodePools with the same taints, requirements and provider: many teams' pools differ in their names alone.
+    """NodePools with the same taints, requirements and provider. The pools of many teams differ only in their names.
 
     Attributes:
         pools: the NodePools.
@@ -464,7 +464,7 @@ def _with_allowed_name(group: tuple[AnyContext, ...], required: Requirements) ->
 
 
 def _both(own: Requirements, required: Requirements) -> Requirements | None:
-    """Return what both require; None where no node has it."""
+    """Return the intersection of both; None if no node meets it."""
     if not required:
         return own
     combined = dict(own)
@@ -483,7 +483,7 @@ def _has_known_types(around: AnyContext) -> bool:
 
 
 def _own_types(_pool: Field, ctx: AnyContext) -> int | None:
-    """Return the types that a pool allows, whatever Pods require."""
+    """Return the types that a pool allows for any Pod."""
     return _types(ctx.derived(pool_requirements), ctx)
 
 
@@ -492,7 +492,7 @@ def _types(required: Requirements, pool: AnyContext) -> int | None:
 
 
 def _offering(demand: GpuDemand, catalogue: InstanceTypes) -> int:
-    """Return the types that have what a Pod demands."""
+    """Return the types with the accelerators that a Pod requests."""
     types = catalogue.accelerated if demand else catalogue.everything
     for name, count in demand.resources.items():
         scale = catalogue.allocatable.get(name)

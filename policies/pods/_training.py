@@ -19,7 +19,7 @@ CHECKPOINTED: Final = "gpugate.dev/checkpointed"
 
 
 def trains(pod: Field, ctx: AnyContext) -> bool:
-    """Tell whether a Pod asks for GPUs and is known to train. Pods of a DaemonSet never do."""
+    """Tell whether a Pod requests GPUs and is known to train. Pods of a DaemonSet never do."""
     return (
         bool(ctx.derived(gpu_demand))
         and ctx.derived(workload_class).name == "training"
@@ -33,23 +33,23 @@ def evidence_for_class(ctx: AnyContext) -> str:
 
 
 def otherwise(ctx: AnyContext) -> str:
-    """Return how to correct the class of a Pod that does not train; empty where its own label says that it does."""
+    """Return how to correct the class of a Pod that does not train; empty if its own label sets the class."""
     if ctx.derived(workload_class).source == f"label {CLASS_LABEL} of the Pod":
         return ""
     return f", or label the Pod {CLASS_LABEL}: batch if it does not train"
 
 
 def says_checkpointed(pod: Field) -> bool:
-    """Tell whether a Pod declares that it writes checkpoints; that changes only the text of messages."""
+    """Tell whether a Pod declares that it writes checkpoints, which changes only the text of messages."""
     return "true" in (pod["metadata", block, CHECKPOINTED].text for block in ("annotations", "labels"))
 
 
-# Sources of volumes that are gone with the Pod or its node, or cannot be written (`core/v1` VolumeSource, v0.36). All
-# others are storage elsewhere.
+# Sources of volumes that are deleted with the Pod or its node, or are not writable (`core/v1` VolumeSource, v0.36). All
+# others are external storage.
 _FLEETING: Final = frozenset(
     {"configMap", "downwardAPI", "emptyDir", "ephemeral", "gitRepo", "hostPath", "image", "projected", "secret"}
 )
-# Where a workload of another shape has volumes for its Pods: StatefulSet and Argo, Volcano.
+# The paths of volumes for the Pods of other workloads: StatefulSet and Argo, Volcano.
 _OF_WORKLOADS: Final = (
     ("spec", "volumeClaimTemplates"),
     ("spec", "workflowSpec", "volumeClaimTemplates"),
@@ -58,7 +58,7 @@ _OF_WORKLOADS: Final = (
 
 
 def outlives(pod: Field, wrapper: Wrapper | None) -> bool:
-    """Tell whether a Pod or Pod template, or the workload around it, has storage to write to that outlives the Pod."""
+    """Tell whether a Pod or Pod template, or its workload, has writable storage that outlives the Pod."""
     written = _written(pod)
     return any(v["name"].text in written and _lasts(v) for v in pod["spec", "volumes"]) or bool(
         wrapper and any(_adds_volumes(wrapper.root[path]) for path in _OF_WORKLOADS)
@@ -66,7 +66,7 @@ def outlives(pod: Field, wrapper: Wrapper | None) -> bool:
 
 
 def _written(pod: Field) -> set[str]:
-    """Return the names of the volumes that a container can write to."""
+    """Return the names of the volumes that are writable in a container."""
     return {
         mount["name"].text
         for name in ("containers", "initContainers")
@@ -83,7 +83,7 @@ _SYSTEM: Final = frozenset(
 
 
 def node_paths(pod: Field) -> Iterator[str]:
-    """Yield the paths of the node that a Pod can write data to; a shared file system may be mounted there."""
+    """Yield the paths of the node to which a Pod can write data. A shared file system may be mounted there."""
     written = _written(pod)
     for volume in pod["spec", "volumes"]:
         path = volume["hostPath", "path"].text
@@ -112,5 +112,5 @@ def _lasts(volume: Field) -> bool:
 
 
 def _adds_volumes(volumes: Field) -> bool:
-    """Tell whether a workload claims a volume of its own for its Pods; Volcano names the claim beside the mount."""
+    """Tell whether a workload claims its own volumes for its Pods. Volcano names the claim next to the mount."""
     return any(volume["spec"] or volume["volumeClaim"] or volume["volumeClaimName"] for volume in volumes)

@@ -88,7 +88,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 
 def _slept(hook: Field) -> int | None:
-    """Return the seconds that a hook only sleeps; None where it does anything else."""
+    """Return the seconds that a hook sleeps; None if it does anything else."""
     if hook["sleep"]:
         return hook["sleep", "seconds"].integer
     words = list(hook["exec", "command"].texts)

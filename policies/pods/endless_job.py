@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.objects import Kind
 
 _DEADLINE: Final = "activeDeadlineSeconds"
-# Where a kind has the object with the deadline. Each Job of a JobSet has its own.
+# The path of the object with the deadline, by kind. Each Job of a JobSet has its own.
 _RUN_POLICY: Final = ("spec", "runPolicy")
 _HOMES: Final[dict[Kind, tuple[str, ...]]] = {
     objects.JOB: ("spec",),
@@ -74,7 +74,7 @@ _HOMES: Final[dict[Kind, tuple[str, ...]]] = {
 }
 _KUEUE: Final = "kueue.x-k8s.io/max-exec-time-seconds"
 _DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
-# Characters of one word of a command; a longer one is not searched.
+# The most characters of a word of a command that is searched.
 _LONGEST_WORD: Final = 16 * 1024
 _TIMEOUT: Final = re.compile(r"(?:^|[\s;&|(/])timeout\s")
 _PINNED: Final = (
@@ -85,7 +85,7 @@ _PINNED: Final = (
 
 @validates(*_HOMES, objects.JOB_SET, mode=Stance.WARN, at_most=Stance.WARN, needs=CLAIM_NEEDS)
 def check(job: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report a Job with GPUs and nothing that ends it."""
+    """Report a Job with GPUs that nothing ends."""
     kind = next(kind for kind in (*_HOMES, objects.JOB_SET) if kind.covers(ctx.request.kind))
     if owner_kind(job, ctx) or job["metadata", "labels", _KUEUE] or any(home[_DEADLINE] for home in _homes(kind, job)):
         return
@@ -116,7 +116,7 @@ def _homes(kind: Kind, job: Field) -> Iterator[Field]:
 
 
 def _ends(pod: Field) -> bool:
-    """Tell whether the Pods of a template end by themselves, or may be evicted after a time."""
+    """Tell whether the Pods of a template end by themselves, or may be evicted after some time."""
     annotation = pod["metadata", "annotations", _DO_NOT_DISRUPT].text
     return bool(
         pod["spec", _DEADLINE]

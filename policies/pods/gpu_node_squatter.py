@@ -60,7 +60,7 @@ _CONCERNS: Final = (NAMES_GPU_TAINT | NAMES_NODE) & ~OF_DAEMON_SET
 
 @validates(POD, needs=(*CLAIM_NEEDS, *REACH_NEEDS), tables=(INSTANCE_TYPES,), concerns=_CONCERNS)
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report the first toleration, or else the node; a toleration without a key is another policy's business."""
+    """Report the first toleration, or else the node. Another policy reports tolerations without a key."""
     tolerations = [t for t in ctx.derived(gpu_tolerations) if t["key"].text]
     by_name = None if tolerations else reach_by_name(pod, ctx)
     if not (tolerations or by_name) or is_of_daemon_set(pod, ctx):
@@ -78,7 +78,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
         return
     if tolerations:
         keys = ", ".join(dict.fromkeys(t["key"].text for t in tolerations))
-        # A claim may be created after its Pod, as Helm does it, and the Pod waits for it.
+        # A claim may be created after its Pod, as by Helm, and the Pod waits for it.
         waits = _uses(demand, demand.absent)
         yield Violation(
             tolerations[0].path,
@@ -111,7 +111,7 @@ def _uses(demand: GpuDemand, claims: tuple[str, ...]) -> bool:
 
 
 def _without(tolerations: list[Field]) -> Iterator[Patch]:
-    # From the end, so that the places of those before stay the same.
+    # In reverse order, so that the indices of earlier elements do not change.
     for toleration in reversed(tolerations):
         key = toleration["key"].text
         yield Patch("remove", toleration.path, None, f"removes the toleration of {key}: the Pod requests no GPU")

@@ -101,8 +101,8 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.gpu_demand import GpuDemand
 
-# Pods that ask for a share matter when they are privileged. All that ask for anything are sent for other policies, and
-# saying the same costs the API server nothing.
+# Pods that request a share matter if they are privileged. All Pods with a request are sent for other policies, so this
+# concern costs the API server nothing.
 _CONCERNS: Final = _hidden_access.DIRECT | (_hidden_access.GENERAL & MAY_REACH_GPU_NODES & ~OF_DAEMON_SET) | MAY_DEMAND
 _HINT: Final = "request the GPU in resources.limits, or remove this field"
 _ON_GPU_NODES: Final = (
@@ -114,7 +114,7 @@ _SHARE_HINT: Final = "remove this field, or request whole GPUs"
 
 @validates(POD, needs=(*CLAIM_NEEDS, *REACH_NEEDS), tables=(INSTANCE_TYPES,), concerns=_CONCERNS)
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report every way to a GPU that the Pod has beside a request."""
+    """Report every access to GPUs that the Pod has without a request."""
     lists = ("initContainers", "containers", "ephemeralContainers")
     containers = tuple(container for name in lists for container in pod["spec", name])
     yield from _evaluated(pod, containers, ctx, whole_pod=True)
@@ -128,7 +128,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     concerns=_CONCERNS,
 )
 def check_debug_containers(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report the same of debug containers; the rest of the Pod was evaluated when it was created."""
+    """Report the same for debug containers. The rest of the Pod was evaluated when it was created."""
     yield from _evaluated(pod, tuple(pod["spec", "ephemeralContainers"]), ctx, whole_pod=False)
 
 
@@ -145,7 +145,7 @@ def _evaluated(
     signs = (*named, *(_hidden_access.exclusive(pod, of_daemon_set=of_daemon_set) if whole_pod else ()))
     runtime = tuple(_hidden_access.runtime(pod)) if whole_pod else ()
     if demand.doubt and demand.unknown and runtime:
-        # Pods that ask for a GPU run in this runtime.
+        # Pods with a GPU request run in this runtime class.
         yield demand.doubt
     else:
         signs += tuple(sign for sign in runtime if not any(_names_for(sign, other) for other in named))
@@ -157,7 +157,7 @@ def _evaluated(
 
 
 def _names_for(runtime: Sign, other: Sign) -> bool:
-    """Tell whether a variable says which devices a runtime hands out: both are one way, reported at the variable."""
+    """Tell whether a variable selects the devices that a runtime adds. Both are one access, reported at the variable."""
     vendor = other.vendor.partition(".")[0]
     return (
         other.variable is not None
@@ -170,13 +170,13 @@ def _names_for(runtime: Sign, other: Sign) -> bool:
 def _on_gpu_nodes(
     pod: Field, containers: tuple[Field, ...], demand: GpuDemand, ctx: AnyContext
 ) -> Iterator[Violation | Skip]:
-    """Report what gives access to everything on a node, where that may be one with GPUs."""
+    """Report access to everything on a node, if that node may have GPUs."""
     signs = (*_hidden_access.privileged(containers), *_hidden_access.general(pod, containers))
     most = reach(pod, ctx) if signs else Stance.OFF
     if most is Stance.OFF:
         return
     by_name = reach_by_name(pod, ctx)
-    # In a Pod that claims whole GPUs this would be no finding.
+    # For a Pod that claims whole GPUs this would not be a finding.
     most = Stance.WARN if demand.unknown else most
     asks = "but gpugate finds no GPU request of the Pod" if demand.unknown else "but the Pod requests no GPU"
     for sign in signs:
@@ -191,7 +191,7 @@ def _violation(sign: Sign, message: str, most: Stance, why: str = "") -> Violati
 def _beside_demand(
     demand: GpuDemand, named: tuple[Sign, ...], containers: tuple[Field, ...], most: Stance
 ) -> Iterator[Violation]:
-    """Report how a Pod gets at more than it asks for."""
+    """Report access of a Pod to more accelerators than it requests."""
     relevant = [sign for sign in named if not _of_another_vendor(sign, demand)]
     alone = sum(1 for sign in relevant if sign.variable) == 1
     share = f"but the Pod requests only a share ({demand.names[0]})" if demand.is_share else ""
@@ -209,7 +209,7 @@ def _beside_demand(
 
 
 def _of_another_vendor(sign: Sign, demand: GpuDemand) -> bool:
-    """Tell whether the Pod runs on nodes whose accelerators are not those that a sign names."""
+    """Tell whether the Pod runs on nodes with accelerators of another vendor than those that a sign names."""
     return all(_hidden_access.vendor_of(name) not in {"", sign.vendor} for name in demand.names)
 
 
@@ -221,7 +221,7 @@ def _overriding(sign: Sign, variable: Field, *, alone: bool) -> Violation:
         f"{name} replaces the allocated GPU, and may name GPUs of other Pods",
         Stance.WARN,
         "remove the variable: the device plugin sets it",
-        # Several in one list would change places under each other.
+        # Removing several elements of one list would change each other's indices.
         Patches((Patch("remove", variable.path, None, reason),)) if alone else None,
         why=_OTHER_GPUS,
     )

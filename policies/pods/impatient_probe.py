@@ -64,7 +64,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 @validates(POD, params=Params, mode=Stance.WARN, concerns=NAMES_ACCELERATOR)
 def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Report the liveness probe of each container with a GPU and a server of models."""
+    """Report the liveness probe of each container with a GPU and a model server."""
     if ctx.wrapper is None and owner_kind(pod, ctx):
         return
     with_gpus = {amount.container.path for amount in requested_amounts(pod, ctx) if amount.amount > 0}

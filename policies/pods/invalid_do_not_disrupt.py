@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _KEY: Final = "karpenter.sh/do-not-disrupt"
 _DURATIONS_SINCE: Final = "1.12"
 _LONGEST_SHOWN: Final = 20
-# What people write for yes and no.
+# Usual spellings of true and false.
 _MEANT: Final = {
     **dict.fromkeys(("true", "yes", "y", "on", "1", "enabled"), "true"),
     **dict.fromkeys(("false", "no", "n", "off", "0", "disabled"), "false"),
@@ -56,7 +56,7 @@ _MEANT: Final = {
 
 @validates(POD, needs=(*CLASS_NEEDS, *QUEUE_NEEDS, POOL_NEED), concerns=Key("metadata.annotations", (_KEY,)))
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Report a value that protects nothing; without a GPU little is lost, so that it is a warning."""
+    """Report a value that has no effect. Without a GPU it is a warning, because little is lost."""
     annotation = pod["metadata", "annotations", _KEY]
     value = annotation.value
     if not isinstance(value, str) or value == "true" or _is_template(value, ctx):
@@ -89,7 +89,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 
 def _fault(value: str, karpenter: str) -> str:
-    """Say why Karpenter of a version takes a value other than "true" for none; empty where it does not."""
+    """Return why a version of Karpenter ignores a value other than "true"; empty if it does not."""
     try:
         nanoseconds = durations.parse(value)
     except durations.DurationError:
@@ -102,7 +102,7 @@ def _fault(value: str, karpenter: str) -> str:
 
 
 def _is_template(value: str, ctx: AnyContext) -> bool:
-    """Tell whether Argo puts something else in its place before it makes the Pod."""
+    """Tell whether Argo replaces the value before it creates the Pod."""
     return ctx.wrapper is not None and ctx.wrapper.kind.group == "argoproj.io" and "{{" in value
 
 

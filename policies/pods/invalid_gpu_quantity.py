@@ -54,11 +54,11 @@ if TYPE_CHECKING:
 
 # Resources that only EC2 offers.
 _OF_AWS: Final = "aws.amazon.com/"
-# Whole devices, and the most of them in one machine: a2-megagpu-16g of Google Cloud, NVIDIA DGX-2.
+# Whole devices, and their maximum in one machine: a2-megagpu-16g of Google Cloud, NVIDIA DGX-2.
 _WHOLE: Final = frozenset({"nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi"})
 _MOST_ANYWHERE: Final = 16
 _NOT_OFFERED: Final = "no instance type of the platform offers"
-# A machine that is not known may have more, but not so many times as many.
+# An amount above this multiple of the largest known machine exists on no machine.
 _BEYOND: Final = 16
 
 
@@ -77,7 +77,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     POD, params=Params, needs=(*CLAIM_NEEDS, PROVIDER_NEED), tables=(INSTANCE_TYPES,), concerns=NAMES_ACCELERATOR
 )
 def check(_pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Report amounts that the API server refuses, and those that no node has."""
+    """Report amounts that the API server rejects, and those that no node has."""
     amounts = ctx.derived(requested_amounts)
     for amount in amounts:
         yield from _refused(amount)
@@ -93,7 +93,7 @@ def check(_pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
 
 
 def _above(name: str, count: int, ctx: Context[Params]) -> tuple[str, Stance, str] | None:
-    """Return what a Pod asks for in excess of what it may or can get, what that may cost at most, and why it matters."""
+    """Return the message, the highest stance and the reason for an amount above the maximum; None if it is valid."""
     configured = ctx.params.max_per_pod.get(name)
     most: int | None
     why = "No node can run the Pod, so it stays Pending."
@@ -104,7 +104,7 @@ def _above(name: str, count: int, ctx: Context[Params]) -> tuple[str, Stance, st
         most, limit, at_most = _most_on_ec2(name, ctx), "of any EC2 instance type", Stance.ENFORCE
     elif (own := own_types(ctx)) is not None and own.complete:
         most, limit = _most_of_platform(name, own, ctx), "of any instance type of the platform"
-        # Nodes show the types of today, and a list those that the platform means to have.
+        # Nodes have the current types, and a list contains those that the platform plans to use.
         at_most = Stance.WARN if ctx.platform.catalogue.from_nodes else Stance.ENFORCE
     else:
         most, limit, at_most = _most_anywhere(name), "of any known machine", Stance.WARN
@@ -152,10 +152,10 @@ def _most_on_ec2(name: str, ctx: Context[Params]) -> int | None:
 
 
 def _most_of_platform(name: str, own: InstanceTypes, ctx: Context[Params]) -> int | None:
-    """Return the most that one type has; None where it is not known.
+    """Return the largest amount of any type of the platform; None if it is unknown.
 
-    Devices of DRA may be offered under the name, schedulers of shared GPUs count amounts themselves, and
-    `pods/unknown-mig-profile` reports slices that no GPU has.
+    It is unknown for names under which DRA may offer devices, and for amounts that schedulers of shared GPUs count.
+    Another policy, `pods/unknown-mig-profile`, reports slices that no GPU has.
     """
     scale = own.allocatable.get(name)
     if scale:

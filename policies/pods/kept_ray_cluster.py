@@ -68,9 +68,9 @@ class _RemainingPods(NamedTuple):
     """The GPU Pods of a cluster that Ray does not remove.
 
     Attributes:
-        pods: how many.
-        names: the resources and device classes that they ask for.
-        doubt: why there may be more; None where all are known.
+        pods: the number of Pods.
+        names: the resources and device classes that they request.
+        doubt: why there may be more; None if all are known.
     """
 
     pods: int
@@ -80,7 +80,7 @@ class _RemainingPods(NamedTuple):
 
 @validates(RAY_JOB, RAY_CRON_JOB, mode=Stance.WARN, at_most=Stance.WARN, needs=CLAIM_NEEDS)
 def check_job(job: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report a RayJob whose cluster stays when the job has finished."""
+    """Report a RayJob whose cluster remains after the job has finished."""
     kind = RAY_JOB if RAY_JOB.covers(ctx.request.kind) else RAY_CRON_JOB
     spec = job["spec"] if kind is RAY_JOB else job["spec", "jobTemplate"]
     shutdown = spec["shutdownAfterJobFinishes"]
@@ -104,7 +104,7 @@ def check_job(job: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
 
 @validates(RAY_CLUSTER, mode=Stance.WARN, at_most=Stance.WARN, needs=CLAIM_NEEDS)
 def check_cluster(cluster: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report a RayCluster whose GPU workers stay while no job runs."""
+    """Report a RayCluster whose GPU workers remain while no job runs."""
     spec = cluster["spec"]
     autoscaling = spec["enableInTreeAutoscaling"]
     if owner_kind(cluster, ctx) or autoscaling.value is True or spec["suspend"].value is True:
@@ -141,7 +141,7 @@ def _remaining_pods(kind: Kind, owner: Field, cluster: Field, ctx: AnyContext, *
 
 
 def _workers(group: Field, *, scaled: bool) -> int:
-    """Return the Pods of a group that Ray does not remove."""
+    """Return the number of Pods of a group that Ray does not remove."""
     if group["suspend"].value is True:
         return 0
     least = group["minReplicas"].integer or 0
@@ -152,7 +152,7 @@ def _workers(group: Field, *, scaled: bool) -> int:
 
 
 def _starts_something(pod: Field) -> bool:
-    """Tell whether a container does more than the `ray start` that KubeRay writes, such as serve a model."""
+    """Tell whether a container does more than the `ray start` that KubeRay writes, such as serving a model."""
     return any(
         any(container[name] for name in _OWN) or container["lifecycle", "postStart"]
         for container in pod["spec", "containers"]

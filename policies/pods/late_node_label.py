@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
-# What Karpenter's AWS provider calls the same; of the product, the model without its memory.
+# The corresponding labels of Karpenter's AWS provider; for the product, the model without its memory.
 _SAME_ON_AWS: Final = {
     "nvidia.com/gpu.count": "karpenter.k8s.aws/instance-gpu-count",
     "nvidia.com/gpu.family": "karpenter.k8s.aws/instance-gpu-name",
@@ -94,7 +94,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 
 def _late_labels(pod: Field) -> list[tuple[str, Field]]:
-    """Return the late labels that a Pod names, with the fields that do."""
+    """Return the late labels that a Pod names, with their fields."""
     selector = pod["spec", "nodeSelector"]
     labels = [(key, selector[key]) for key in selector.mapping if key.startswith(LATE_LABELS)]
     for term in pod[REQUIRED]:

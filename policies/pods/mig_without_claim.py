@@ -77,7 +77,7 @@ def template_name(prefix: str, profile: str) -> str:
 def claim_names(container: str, profile: str, count: int) -> tuple[str, ...]:
     """Name the claims of one container, one for each slice; each is a DNS label, as `spec.resourceClaims` needs.
 
-    A name that is too long keeps its start and ends in the start of its hash.
+    A name that is too long is cut, and ends in a prefix of its hash.
     """
     name = f"{container}-mig-{_dashed(profile)}"
     names = (name,) if count == 1 else tuple(f"{name}-{index}" for index in range(count))
@@ -116,12 +116,12 @@ class ClaimParams(PolicyParams, frozen=True, kw_only=True):
 
 
 def refusal(path: Path, message: str, hint: str) -> Violation:
-    """Say why a Pod is left as it is."""
+    """Return the warning that a Pod is not changed."""
     return Violation(path, f"no claim added: {message}", Stance.WARN, hint)
 
 
 def of_cluster(where: Field, pod: Field, ctx: Context[ClaimParams]) -> Violation | None:
-    """Return what stands against any claim for this Pod."""
+    """Return the obstacle to any claim for this Pod, or None."""
     if not at_least(ctx.target.kubernetes, _CLAIMS_SINCE):
         message = f"claims need Kubernetes {_CLAIMS_SINCE}, the target is {ctx.target.kubernetes}"
         return refusal(where.path, message, "keep the extended resource until the cluster is upgraded")
@@ -135,7 +135,7 @@ def of_cluster(where: Field, pod: Field, ctx: Context[ClaimParams]) -> Violation
 
 
 def of_profile(where: Field, profile: str) -> Violation | None:
-    """Return that no GPU has a profile."""
+    """Return a warning if no GPU has the profile."""
     if mig_profiles.gpus_with(profile):
         return None
     near = mig_profiles.near_miss(profile)
@@ -144,7 +144,7 @@ def of_profile(where: Field, profile: str) -> Violation | None:
 
 
 def of_template(where: Field, profile: str, ctx: Context[ClaimParams]) -> Violation | Skip | None:
-    """Return that the template of a profile is missing, or that this is not known."""
+    """Return a warning if the template of the profile is missing, or a skip if that is unknown."""
     name = template_name(ctx.params.template_prefix, profile)
     fact = ctx.facts.list(RESOURCE_CLAIM_TEMPLATE, ctx.request.namespace)
     doubt = object_doubt(fact, RESOURCE_CLAIM_TEMPLATE, name)
@@ -156,7 +156,7 @@ def of_template(where: Field, profile: str, ctx: Context[ClaimParams]) -> Violat
 
 
 def of_claims(where: Field, container: ContainerDemand, demand: GpuDemand) -> Violation | None:
-    """Return that a container already has a claim that is, or may be, for a GPU."""
+    """Return a warning if the container already has a claim that is, or may be, for a GPU."""
     if not container.claims or not (demand.device_classes or demand.unresolved):
         return None
     message = f"container {container.container['name'].text} already uses a claim"
@@ -164,7 +164,7 @@ def of_claims(where: Field, container: ContainerDemand, demand: GpuDemand) -> Vi
 
 
 def of_names(where: Field, pod: Field, names: tuple[str, ...]) -> Violation | None:
-    """Return that the Pod already has a claim of one of these names."""
+    """Return a warning if the Pod already has a claim with one of these names."""
     there = {claim["name"].text for claim in pod["spec", "resourceClaims"]}
     taken = next((name for index, name in enumerate(names) if name in there or name in names[:index]), None)
     if taken is None:
@@ -177,7 +177,7 @@ CONTAINER: Final = "gpugate.dev/mig-container"
 
 
 def claim_intended(pod: Field, ctx: Context[ClaimParams]) -> Iterator[Patch | Violation | Skip]:
-    """Give the container that the annotations name, or the first, a claim for the slice they name."""
+    """Give the container that the annotations name, or the first one, a claim for the slice that they name."""
     wanted = pod["metadata", "annotations", PROFILE]
     profile = wanted.text
     container = _container(pod)
@@ -227,7 +227,7 @@ def _of_container(where: Field, container: Field, demand: GpuDemand) -> Violatio
 
 
 class Slices(Struct, frozen=True):
-    """The slices of one profile that one container asks for."""
+    """The slices of one profile that one container requests."""
 
     demand: ContainerDemand
     resource: str
@@ -241,18 +241,18 @@ class Slices(Struct, frozen=True):
 
     @property
     def where(self) -> Field:
-        """The field that asks."""
+        """The field with the request."""
         blocks = (self.container["resources", block, self.resource] for block in ("limits", "requests"))
         return next(field for field in blocks if field)
 
     @property
     def starts_first(self) -> bool:
-        """Whether the container is an init container that ends before the Pod's others start."""
+        """Whether the container is an init container that ends before the app containers start."""
         return self.container.path[-2] == "initContainers" and not self.demand.is_sidecar
 
 
 def slices_of(demand: GpuDemand) -> tuple[Slices, ...]:
-    """Return the slices a Pod asks for as extended resources, init containers first."""
+    """Return the slices that a Pod requests as extended resources, init containers first."""
     return tuple(
         Slices(container, resource, mig_profiles.profile_of(resource) or "", count)
         for container in demand.containers
@@ -267,9 +267,9 @@ def rewrite(
     demand: GpuDemand,
     ctx: Context[ClaimParams],
 ) -> Iterator[Patch | Violation | Skip]:
-    """Turn every request for a slice into a claim, or none where something stands against one of them."""
+    """Replace every request for a slice by a claim, or none if one of them has an obstacle."""
     against = of_cluster(slices[0].where, pod, ctx)
-    # Two names show what else a container asks for; one container may ask for thousands.
+    # Two names are enough to show another request, and one container may request thousands.
     containers = {id(request.demand): request.demand for request in slices}
     first_names = {key: nsmallest(2, container.resources) for key, container in containers.items()}
     obstacles = (
@@ -299,7 +299,7 @@ def rewrite(
 
 
 class Claims(Struct, frozen=True):
-    """For each `Slices` the names of the claims made for it, and of those it uses."""
+    """For each `Slices` the names of its own claims and of the claims that it uses."""
 
     own: tuple[tuple[str, ...], ...]
     used: tuple[tuple[str, ...], ...]
@@ -308,10 +308,10 @@ class Claims(Struct, frozen=True):
 def assign(slices: tuple[Slices, ...]) -> Claims:
     """Name the claims of each container.
 
-    As extended resources, the slices of an init container are free again for the containers after it. A claim is held
-    as long as the Pod lives. So an init container uses the claims of the app containers, and what init containers
-    before it had to add, and gets claims of its own only for what those do not cover. A sidecar runs beside the
-    others and shares with none.
+    As extended resources, the slices of an init container are free again for later containers. A claim is allocated as
+    long as the Pod exists. An init container therefore uses the claims of the app containers and those added for
+    earlier init containers, and gets its own claims only for the remaining slices. A sidecar runs at the same time as
+    the other containers and shares none.
     """
     shared: dict[str, list[str]] = {}
     names = {
@@ -338,7 +338,7 @@ def assign(slices: tuple[Slices, ...]) -> Claims:
 def _obstacle(
     request: Slices, names: list[str], demand: GpuDemand, ctx: Context[ClaimParams]
 ) -> Violation | Skip | None:
-    """Return what stands against a claim; `names` are the first two resources that the container asks for."""
+    """Return the obstacle to a claim, or None; `names` are the first two resources that the container requests."""
     return (
         _of_request(request, names)
         or of_profile(request.where, request.profile)
@@ -371,7 +371,7 @@ def _removed(request: Slices) -> Iterator[Patch]:
     for name in ("requests", "limits"):
         block = request.container["resources", name]
         if block[request.resource]:
-            # A block that holds nothing else goes too.
+            # A block without other members is removed too.
             field = block[request.resource] if len(block.mapping) > 1 else block
             yield Patch(
                 "remove", field.path, None, f"removes {request.resource} from {name}, because a claim replaces it"
@@ -386,7 +386,7 @@ def _removed(request: Slices) -> Iterator[Patch]:
     concerns=NAMES_ACCELERATOR | Key("metadata.annotations", (PROFILE,)),
 )
 def mutate(pod: Field, ctx: Context[ClaimParams]) -> Iterator[Patch | Violation | Skip]:
-    """Give the Pod claims for the slices it asks for."""
+    """Give the Pod claims for the slices that it requests."""
     if pod["metadata", "annotations", PROFILE]:
         yield from claim_intended(pod, ctx)
     demand = ctx.derived(gpu_demand)

@@ -91,7 +91,7 @@ def _message(pod: Field) -> str:
 
 
 def _have_storage(pod: Field, ctx: Context[Params]) -> bool:
-    """Ask the Pod, or all templates of its workload: of those that train together one may write for the others."""
+    """Tell whether the Pod, or any template of its workload, has storage: one may write for all that train together."""
     wrapper = ctx.wrapper
     if wrapper is None:
         return _has_storage(pod, ctx)

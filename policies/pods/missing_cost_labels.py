@@ -101,7 +101,7 @@ def inherit(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
 
 @validates(objects.POD, params=Params, needs=CLAIM_NEEDS, concerns=MAY_DEMAND, convention=PARAMETERS_KEY)
 def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Report labels that are missing or without a real value."""
+    """Report missing labels and invalid values."""
     demand = ctx.derived(gpu_demand)
     if demand:
         hint = f"add the labels to the Pod or to namespace {ctx.request.namespace or 'default'}"
@@ -123,7 +123,7 @@ def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     convention=PARAMETERS_KEY,
 )
 def check_namespace(namespace: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Report the same of a namespace that holds GPU workloads."""
+    """Report the same for a namespace with GPU workloads."""
     faulty = tuple(
         _faulty(namespace, "its GPU Pods", "add the labels to the namespace; its GPU Pods inherit them", ctx.params)
     )
@@ -165,7 +165,7 @@ def _faulty(
             missing.append(key)
     if missing:
         message = f"missing labels {', '.join(missing)}: the cost of {whose} cannot be attributed"
-        # What it could inherit is missing in the namespace.
+        # The namespace does not have the label either.
         others = (inherits_from,) if inherits_from else ()
         yield Violation(labels.path, message, Stance.WARN, hint, convention=True, others=others, follows=bool(others))
 
@@ -181,7 +181,7 @@ def _fault(key: str, value: str, params: Params) -> str:
 
 
 def _holds_gpu_workloads(name: str, ctx: Context[Params]) -> bool | None:
-    """Tell whether a workload in the namespace asks for GPUs; None where not all of them are known."""
+    """Tell whether a workload in the namespace requests GPUs; None if not all of them are known."""
     inside = replace(ctx, request=replace(ctx.request, namespace=name))
     complete = True
     for kind in _WORKLOADS:

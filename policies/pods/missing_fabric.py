@@ -64,7 +64,7 @@ _CHOOSE_NETWORK: Final = frozenset({"FI_PROVIDER", "NCCL_NET"})
     tables=(INSTANCE_TYPES,),
 )
 def check(job: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Report a job on several nodes whose Pods request accelerators and no EFA."""
+    """Report a job on several nodes whose Pods request accelerators but no EFA."""
     if any(job["metadata", "ownerReferences"]):
         return
     groups = workers(job, ctx)
@@ -106,7 +106,7 @@ def _has_another_network(container: Field, group: Workers) -> bool:
 
 
 def _interfaces(group: Workers, name: str) -> frozenset[int]:
-    """Return how many EFA interfaces the nodes of a template's Pods have; none where one may have none."""
+    """Return the numbers of EFA interfaces of the nodes for a template's Pods; empty if a node may have none."""
     ctx = group.ctx
     catalogue = ctx.table(INSTANCE_TYPES)
     scale, efa = catalogue.allocatable[name], catalogue.allocatable[_EFA]
@@ -127,7 +127,7 @@ def _takes_whole_nodes(group: Workers, name: str) -> bool:
 
 
 def _types(group: Workers) -> int:
-    """Return the EC2 types on which the Pods of a template may run; 0 where they may run elsewhere."""
+    """Return the EC2 types on which the Pods of a template may run; 0 if they may run elsewhere."""
     pod, ctx = group.ctx.subject, group.ctx
     selected = selected_types(ctx)
     if selected is None:

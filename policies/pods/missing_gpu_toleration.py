@@ -103,7 +103,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 @mutates(POD, params=Params, needs=(*CLASS_NEEDS, *QUEUE_NEEDS, POOL_NEED), concerns=MAY_DEMAND)
 def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
-    """Add the toleration for each kind of accelerator the Pod asks for."""
+    """Add the toleration for each kind of accelerator that the Pod requests."""
     demand = ctx.derived(gpu_demand)
     if not (demand or demand.unresolved) or owner_kind(pod, ctx) == "DaemonSet":
         return
@@ -122,7 +122,7 @@ def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
 
 
 def _missing(demand: GpuDemand, ctx: AnyContext) -> tuple[Sequence[MissingToleration], Skip | None]:
-    """Return what is missing with every flavor that its queue may assign; or that this is not known."""
+    """Return the tolerations that are missing with every flavor that its queue may assign, or a skip if unknown."""
     queue = admission(ctx)
     first: Sequence[MissingToleration] = ()
     for placement in queue.placements:

@@ -99,7 +99,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 
 def _added(ranges: Known, _: AnyContext) -> frozenset[str]:
-    """Return the requests that the LimitRanges of a namespace add to containers; a default limit is one too."""
+    """Return the requests that the LimitRanges of a namespace add to containers, including default limits."""
     return frozenset(
         name
         for limit_range in ranges.items
@@ -109,7 +109,7 @@ def _added(ranges: Known, _: AnyContext) -> frozenset[str]:
 
 
 def _requests(name: str, container: Field, pod: Field) -> bool:
-    """Tell whether a container, or its Pod for all containers together (`spec.resources`), requests some of a resource."""
+    """Tell whether a container, or its Pod for all containers (`spec.resources`), requests a resource."""
     for resources in (container["resources"], pod["spec", "resources"]):
         blocks = (resources["requests"], resources["limits"])
         written = next((block[name] for block in blocks if name in block.mapping), None)
@@ -119,7 +119,7 @@ def _requests(name: str, container: Field, pod: Field) -> bool:
 
 
 def _is_positive(written: Field) -> bool:
-    """Tell whether a quantity is above zero, or cannot be read: the API server rejects that."""
+    """Tell whether a quantity is above zero, or invalid, which the API server rejects."""
     try:
         return quantity.parse(written.value) > 0
     except quantity.QuantityError:
@@ -127,7 +127,7 @@ def _is_positive(written: Field) -> bool:
 
 
 def _share(resource: str, names: tuple[str, ...], ctx: AnyContext) -> str:
-    """Return how much CPU and memory there is for each GPU on every type that the Pod can get; empty if not known."""
+    """Return the CPU and memory per GPU on every type that the Pod can get; empty if unknown."""
     catalogue = ctx.table(INSTANCE_TYPES)
     gpus = catalogue.allocatable.get(resource)
     types = ctx.derived(_types) & catalogue.offering(resource)
@@ -142,7 +142,7 @@ def _share(resource: str, names: tuple[str, ...], ctx: AnyContext) -> str:
 
 
 def _types(_pod: Field, ctx: AnyContext) -> int:
-    """Return the types of the known NodePools that can launch a node for a Pod, otherwise those that it selects."""
+    """Return the types of the known NodePools that can launch a node for a Pod, or else those that it selects."""
     matches = ctx.derived(gpu_pools)
     if matches:
         return all_types(matches) or 0
@@ -153,6 +153,6 @@ def _types(_pod: Field, ctx: AnyContext) -> int:
 
 
 def _least(amounts: Scale, types: int) -> int:
-    """Return the amount that all of some types have; the larger a number, the fewer types have it."""
+    """Return the smallest amount among some types, by bisection: fewer types have a larger number."""
     index = bisect_left(amounts.numbers, True, key=lambda number: bool(types & ~amounts.at_least(number)))  # noqa: FBT003 -- a key
     return amounts.numbers[index - 1] if index else 0

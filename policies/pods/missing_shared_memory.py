@@ -82,7 +82,7 @@ _ANNOTATIONS: Final = ("io.kubernetes.cri-o.ShmSize", "shm-size.crio.io")
 _DISABLED: Final = "NCCL_SHM_DISABLE"
 # Kinds whose controller adds the volume, or writes the containers itself.
 _OWN_VOLUMES: Final = OWN_AMOUNTS | {"NIMService", "RayCluster", "RayCronJob", "RayJob", "RayService"}
-# What the environment says in place of the options of Text Generation Inference.
+# Environment variables of Text Generation Inference for its options.
 _SHARDS: Final = frozenset({"CUDA_VISIBLE_DEVICES", "NUM_SHARD", "SHARDED"})
 _SHARDED: Final = ("--sharded",)
 _TORCH_MODULES: Final = frozenset({"torch.distributed.launch", "torch.distributed.run"})
@@ -108,7 +108,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 @mutates(POD, params=Params, mode=Stance.WARN, concerns=NAMES_ACCELERATOR)
 def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch]:
-    """Add a volume at /dev/shm, if the platform wants that."""
+    """Add a volume at /dev/shm, if the platform enables that."""
     if ctx.params.add_volume:
         yield from _added(pod, tuple(container for container, _ in _limited(pod, ctx)), ctx.params)
 
@@ -132,7 +132,7 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
 
 
 def _limited(pod: Field, ctx: AnyContext) -> Iterator[tuple[Field, str]]:
-    """Yield the containers whose processes need more than the default of /dev/shm, and what they run."""
+    """Yield the containers whose processes need more than the default of /dev/shm, and the text of their command."""
     annotations = pod["metadata", "annotations"]
     if (
         pod["spec", "hostIPC"].value is True
@@ -152,7 +152,7 @@ def _limited(pod: Field, ctx: AnyContext) -> Iterator[tuple[Field, str]]:
 
 
 def _has_own(container: Field) -> bool:
-    """Tell whether something is mounted at /dev/shm or above it, or NCCL does not use it."""
+    """Tell whether a volume is mounted at /dev/shm or above it, or NCCL does not use it."""
     mounts = (mount["mountPath"].text.rstrip("/") for mount in container["volumeMounts"])
     return any(path in {_PATH, "/dev"} for path in mounts) or any(
         variable["name"].text == _DISABLED for variable in container["env"]
@@ -160,7 +160,7 @@ def _has_own(container: Field) -> bool:
 
 
 def _processes(container: Field, started: tuple[Started, ...], gpus: int) -> str:
-    """Return what starts several processes on the GPUs of a container, and why; empty where that is not known."""
+    """Return the command that starts several processes on the GPUs of a container, with its evidence; empty if unknown."""
     running = running_server(container, started)
     if running is not None:
         sizes = _shards(
@@ -171,7 +171,7 @@ def _processes(container: Field, started: tuple[Started, ...], gpus: int) -> str
 
 
 def _shards(container: Field, arguments: Arguments, shards: tuple[tuple[str, ...], ...], default: int) -> str:
-    """Return the options of a server that make it start several processes; empty where that is not known."""
+    """Return the options with which a server starts several processes; empty if unknown."""
     options = [(names[0], value) for names in shards if (value := arguments.option(names)) is not None]
     several = [f"{name} {_number(value)}" for name, value in options if _number(value) > 1]
     if several or options or default == 1 or arguments.has_expansions or arguments.has_beginning(_SHARDED):
@@ -180,7 +180,7 @@ def _shards(container: Field, arguments: Arguments, shards: tuple[tuple[str, ...
 
 
 def _launched(started: Started, gpus: int) -> str:
-    """Return a launcher that starts several processes in the container, and how it is told to."""
+    """Return a launcher that starts several processes in the container, with its options."""
     program, words = started.program, started.words
     if program.startswith("python") and words[:1] == ("-m",) and words[1:2] and words[1] in _TORCH_MODULES:
         program, words = "torchrun", words[2:]
@@ -207,7 +207,7 @@ def _number(text: str) -> int:
 
 
 def _added(pod: Field, containers: tuple[Field, ...], params: Params) -> Iterator[Patch]:
-    """Yield the patches that mount a volume for some containers; none where memory or names do not allow it."""
+    """Yield the patches that mount a volume for some containers; none if memory or names do not allow it."""
     if not containers:
         return
     size = _size(pod, containers, params)
@@ -227,7 +227,7 @@ def _added(pod: Field, containers: tuple[Field, ...], params: Params) -> Iterato
 
 
 def _size(pod: Field, containers: tuple[Field, ...], params: Params) -> int:
-    """Return how large the volume may be in bytes: half of the smallest memory limit, at most the parameter."""
+    """Return the size of the volume in bytes: half of the smallest memory limit, at most the parameter."""
     limits = [_bytes(owner["resources", "limits", "memory"]) for owner in (pod["spec"], *containers)]
     return min([int(quantity.parse(params.size_limit)), *(limit // 2 for limit in limits if limit is not None)])
 

@@ -43,7 +43,7 @@ _CLAIM: Final = "a ResourceClaim for GPUs"
 
 @validates(POD, needs=CLAIM_NEEDS, concerns=MAY_DEMAND)
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report containers that mix, or else the first container that differs from those before."""
+    """Report containers that request several kinds, or else the first container that differs from earlier ones."""
     demand = ctx.derived(gpu_demand)
     gpu_claims = _gpu_claims(pod, demand, ctx)
     containers = [(container, _kinds(container, gpu_claims)) for container in demand.containers]
@@ -73,7 +73,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
 
 
 def _kinds(demand: ContainerDemand, gpu_claims: frozenset[str]) -> dict[str, Field]:
-    """Return each kind of NVIDIA resource that a container requests, and where; all claims are one kind."""
+    """Return the kinds of NVIDIA resources that a container requests, with their fields. All claims are one kind."""
     kinds: dict[str, Field] = {}
     resources = demand.container["resources"]
     for name in sorted(demand.resources):

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.scheduling import Requirements
 
 _GPUS: Final = ("amd.com/gpu", "nvidia.com/gpu")
-# What one GPU needs at least, in millicores and MiB as the catalogue has them: half of g5g.xlarge.
+# The minimum for one GPU, in the catalogue's units of millicores and MiB: half of g5g.xlarge.
 _LEAST: Final = {"cpu": 2000, "memory": 4096}
 _UNITS: Final = {"cpu": quantity.parse("1m"), "memory": quantity.parse("1Mi")}
 _SHOWN_UNITS: Final = {"cpu": (1000, "CPU"), "memory": (1024, "GiB of memory")}
@@ -104,7 +104,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
 def _finding(
     pod: Field, types: int, resource: str, gpus: int, requests: dict[str, int], catalogue: InstanceTypes
 ) -> Violation:
-    """Describe what remains on the largest type that fits."""
+    """Return the finding with the remaining resources of the largest type that fits."""
     scales = catalogue.allocatable
     has: dict[str, int] = {}
     for name in (*_LEAST, resource):
@@ -124,7 +124,7 @@ def _finding(
 
 
 def _usable(types: int, resource: str, gpus: int, requests: dict[str, int], catalogue: InstanceTypes) -> int:
-    """Return the types on which at least half of the other GPUs have CPU and memory left."""
+    """Return the types on which CPU and memory remain for at least half of the other GPUs."""
     usable, scales = 0, catalogue.allocatable
     for count in scales[resource].numbers:
         some = types & scales[resource].at_least(count) & ~scales[resource].at_least(count + 1)
@@ -136,9 +136,10 @@ def _usable(types: int, resource: str, gpus: int, requests: dict[str, int], cata
 
 
 def _possible(ctx: AnyContext, *, is_complete: bool) -> int:
-    """Return the types of the known NodePools that can launch a node for a Pod, otherwise those that it selects.
+    """Return the types of the known NodePools that can launch a node for a Pod, or else those that it selects.
 
-    Where not all NodePools are known, a Pod can get all types that it selects. Where a pool has no known types, none are known.
+    If not all NodePools are known, a Pod can get all types that it selects. If a pool has no known types, no types are
+    known.
     """
     selects = _selects_types(ctx)
     matches = () if selects and not is_complete else ctx.derived(gpu_pools)
@@ -160,7 +161,7 @@ def _names_types(required: Requirements) -> bool:
 
 
 def _requested(name: str, pod: Field) -> int:
-    """Return what the scheduler counts for a Pod, in the units of the catalogue; what it cannot read counts as nothing."""
+    """Return the amount that the scheduler counts for a Pod, in the units of the catalogue, without invalid quantities."""
     spec = pod["spec"]
     sidecars: Amount = 0
     peak: Amount = 0
@@ -187,7 +188,7 @@ def _parsed(field: Field) -> Amount:
 
 
 def _largest(name: str, pod: Field) -> Field:
-    """Return the field of the container that requests most of a resource, or that of its Pod."""
+    """Return the field of the container with the largest request of a resource, or that of its Pod."""
     spec = pod["spec"]
     containers = (*spec["containers"], *spec["initContainers"])
     owner = spec if _amount(name, spec) else max(containers, key=lambda container: _amount(name, container))
@@ -201,6 +202,6 @@ def _most(amounts: Scale, types: int) -> int:
 
 
 def _rounded(amount: int, unit: int) -> str:
-    """Return an amount in a larger unit, with one decimal at most."""
+    """Return an amount in a larger unit, with at most one decimal."""
     tenths = amount * 10 // unit
     return f"{tenths // 10}.{tenths % 10}" if tenths % 10 else str(tenths // 10)

@@ -51,10 +51,10 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field, Path
     from gpugate.policies.sdk.policy import AnyContext
 
-# Whole GPUs; a server counts other accelerators otherwise.
+# Whole GPUs; servers count other accelerators differently.
 _GPUS: Final = frozenset({"amd.com/gpu", "nvidia.com/gpu"})
 _VISIBLE: Final = frozenset({"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"})
-# Workloads whose Pods share what one server uses.
+# Workloads whose Pods share the GPUs of one server.
 _SPREAD: Final = frozenset({"LeaderWorkerSet", "RayCluster", "RayJob", "RayService"})
 _PROCESSES: Final = ("--nproc-per-node",)
 _MOST_DIGITS: Final = 4
@@ -66,7 +66,7 @@ _TOO_MANY: Final = "It does not start, because the container has fewer GPUs."
 
 @validates(POD, mode=Stance.WARN, concerns=NAMES_ACCELERATOR)
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Report a container whose command uses another number of GPUs than it requests."""
+    """Report a container whose command uses a different number of GPUs than it requests."""
     owner = owner_kind(pod, ctx)
     if (owner and ctx.wrapper is None) or owner in _SPREAD:
         return
@@ -101,7 +101,7 @@ def _of_container(container: Field, own: RequestedAmount, started: tuple[Started
 
 
 def _of_server(container: Field, started: tuple[Started, ...]) -> tuple[str, int, str] | None:
-    """Return a server, how many GPUs it uses, and the sizes that say so; None where that is not known."""
+    """Return a server, the number of GPUs that it uses, and the sizes that determine it; None if unknown."""
     running = running_server(container, started)
     if running is None or not running.alone or not running.server.factors:
         return None

@@ -93,7 +93,7 @@ _OPERATOR: Final = re.compile(r"--?gang-schedul(?:er-name|ing)=.")
     tables=(INSTANCE_TYPES,),
 )
 def check(job: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Report a job whose Pods need several nodes at once, and that names nothing that schedules them together."""
+    """Report a job whose Pods need several nodes at once, if nothing schedules them together."""
     if any(job["metadata", "ownerReferences"]) or _is_grouped(job):
         return
     groups = workers(job, ctx)
@@ -112,7 +112,7 @@ def check(job: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 
 def _is_grouped(job: Field) -> bool:
-    """Tell whether a job names a queue or a group, or waits for something that starts it."""
+    """Tell whether a job names a queue or a group, or is suspended until a controller starts it."""
     policy = job["spec", "runPolicy"]
     return bool(
         _names_group(job["metadata"])
@@ -124,7 +124,7 @@ def _is_grouped(job: Field) -> bool:
 
 
 def _is_scheduled_otherwise(pod: Field) -> bool:
-    """Tell whether the Pods of a template are not scheduled one by one by the default scheduler."""
+    """Tell whether the Pods of a template are gated, grouped, or scheduled by another than the default scheduler."""
     spec = pod["spec"]
     return bool(
         spec["schedulerName"].text not in {"", _DEFAULT_SCHEDULER}
@@ -140,7 +140,7 @@ def _names_group(metadata: Field) -> bool:
 
 
 def _is_grouped_by_others(ctx: AnyContext) -> bool:
-    """Tell whether Kueue gives the job a queue, or a known operator makes a group of the Pods of every job."""
+    """Tell whether Kueue assigns a queue to the job, or a known operator groups the Pods of every job."""
     if named(ctx.facts.list(LOCAL_QUEUE, ctx.request.namespace), _DEFAULT_QUEUE) is not None:
         return True
     deployments = ctx.facts.list(DEPLOYMENT)

@@ -50,11 +50,11 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
-# Kinds whose Pods Kubernetes' own controllers create from a template as it is written.
+# Kinds whose Pods Kubernetes' own controllers create from an unchanged template.
 _OF_KUBERNETES: Final = frozenset(
     {"CronJob", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"}
 )
-# A dump may leave out the conditions of a Pod that the scheduler has bound.
+# A dump may not contain the conditions of a Pod that the scheduler has bound.
 _BEFORE_START: Final = frozenset({"", "Pending"})
 _LONGEST_SHOWN: Final = 63
 _CLAIMS: Final = (

@@ -62,17 +62,17 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.model_servers import Running
     from gpugate.policies.sdk.policy import AnyContext
 
-# Kinds whose Pods have exactly the volumes of their templates, or those of claims that the Pods mount by name.
+# Kinds whose Pods have exactly the volumes of their templates, or of claims that the Pods mount by name.
 _KINDS: Final = frozenset({"", "Deployment", "LeaderWorkerSet", "ReplicaSet", "StatefulSet"})
 _HUB_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}/[A-Za-z0-9][A-Za-z0-9_.-]{0,95}")
 # The number of parameters in the name of a model, in millions or billions.
 _SIZE: Final = re.compile(r"(?<![a-z0-9.])([0-9]{1,4}(?:\.[0-9]{1,3})?)([mb])(?![a-z0-9])", re.IGNORECASE)
-# Volumes that contain no model when a Pod starts.
+# Volumes that are empty when a Pod starts.
 _EMPTY: Final = frozenset({"configMap", "downwardAPI", "emptyDir", "name", "projected", "secret"})
 _ELSEWHERE: Final = frozenset({"HF_ENDPOINT", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"})
-# Variables that name the directory of the cache, those first that count first; below `HF_HOME` it is a folder.
+# Variables that name the directory of the cache, in order of precedence; below `HF_HOME` it is a folder.
 _CACHES: Final = ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME")
-# Loaders of vLLM and SGLang that read no model of a hub.
+# Loaders of vLLM and SGLang that do not read a model from a hub.
 _LOADS_NOTHING: Final = frozenset({"dummy"})
 
 
@@ -107,19 +107,19 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 
 def _cache(running: Running, variables: dict[str, str]) -> str:
-    """Return the directory in which a server keeps what it downloads; empty where it is not known."""
+    """Return the directory for a server's downloads; empty if it is unknown."""
     named = (running.arguments.option(("--download-dir",)), *(variables.get(name) for name in _CACHES))
     directory = next((path for path in named if path), running.server.cache)
     return directory if directory.startswith("/") and "$" not in directory else ""
 
 
 def _is_in(mounts: list[str], directory: str) -> bool:
-    """Tell whether a directory may be in one of some mounts: one that is not known may be in each."""
+    """Tell whether a directory may be in one of some mounts; an unknown directory may be in any."""
     return not directory or any(f"{directory}/".startswith(f"{path.rstrip('/')}/") for path in mounts)
 
 
 def _downloaded(running: Running, variables: dict[str, str]) -> str:
-    """Return the name of the model that a server loads from a hub; empty where it may load another."""
+    """Return the name of the model that a server loads from a hub; empty if it may load another one."""
     arguments, server = running.arguments, running.server
     if not variables.keys().isdisjoint(_ELSEWHERE) or arguments.option(("--load-format",)) in _LOADS_NOTHING:
         return ""

@@ -61,14 +61,14 @@ _IMAGES: Final = tuple(f"*{image}*" for server in SERVERS for image in server.gp
 _VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 _SELECTED: Final = "CUDA_VISIBLE_DEVICES"
 _UNCOUNTED: Final = "It uses a GPU that Kubernetes does not count for it, and another Pod can get the same GPU."
-# Of vLLM: the device until 0.11, and how the image for CPUs is set up.
+# For vLLM: the option for the device until 0.11, and the variables of the image for CPUs.
 _DEVICE: Final = ("--device",)
 _CPU_VARIABLES: Final = ("VLLM_CPU_", "VLLM_TARGET_DEVICE")
 
 
 @validates(POD, mode=Stance.WARN, concerns=Each("spec.containers", Text("image", _IMAGES)))
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Report each container that runs a server from an image for GPUs and requests no device."""
+    """Report each container that runs a server from an image for GPUs but requests no device."""
     kind = owner_kind(pod, ctx)
     if (kind and ctx.wrapper is None) or kind in OWN_AMOUNTS or _gets_gpus_otherwise(pod, ctx):
         return
@@ -104,7 +104,7 @@ def _gets_gpus_otherwise(pod: Field, ctx: AnyContext) -> bool:
 
 
 def _names_devices(container: Field) -> bool:
-    """Tell whether a container requests an extended resource, claims devices, or sets what selects them."""
+    """Tell whether a container requests an extended resource, claims devices, or sets a variable that selects them."""
     resources = container["resources"]
     zero = {"0", 0}
     return (
@@ -120,7 +120,7 @@ def _names_devices(container: Field) -> bool:
 
 
 def _has_unknown_options(arguments: Arguments) -> bool:
-    """Tell whether a word, which is not the value of an option, is replaced by words that are not known."""
+    """Tell whether an argument other than the value of an option is replaced by unknown arguments."""
     before = ""
     for word in arguments.words:
         if word.startswith(("$", "`")) and not before.startswith("-"):

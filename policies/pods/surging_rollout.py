@@ -63,7 +63,7 @@ _SHOWN: Final = 5
 
 
 class _Ceiling(NamedTuple):
-    """The most of a resource that may be used, and what says so, for messages."""
+    """The maximum of a resource, with the texts for its messages: what sets it, and what to raise."""
 
     amount: Amount
     subject: str
@@ -78,7 +78,7 @@ class _Ceiling(NamedTuple):
     tables=(INSTANCE_TYPES,),
 )
 def check(deployment: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Compare the GPUs of all replicas and one more with what is allowed."""
+    """Compare the GPUs of all replicas and one more with the maximum."""
     spec = deployment["spec"]
     replicas = 1 if spec["replicas"].integer is None else spec["replicas"].integer
     if replicas < 1 or not _starts_first(spec, replicas):
@@ -101,7 +101,7 @@ def check(deployment: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
 
 
 def _starts_first(spec: Field, replicas: int) -> bool:
-    """Tell whether a rollout starts a Pod before any old one stops."""
+    """Tell whether a rollout starts a Pod before it stops an old one."""
     update = spec["strategy", "rollingUpdate"]
     if spec["strategy", "type"].text not in {"", "RollingUpdate"}:
         return False
@@ -110,7 +110,7 @@ def _starts_first(spec: Field, replicas: int) -> bool:
 
 
 def _resolved(field: Field, replicas: int) -> tuple[int, int] | None:
-    """Return a number or percentage of replicas rounded down and up; None where it is neither."""
+    """Return a number or percentage of replicas, rounded down and up; None for other values."""
     if field.integer is not None:
         return field.integer, field.integer
     digits = field.text.removesuffix("%")
@@ -134,7 +134,7 @@ def _ceilings(resource: str, pools: dict[str, dict[str, Amount]] | Skip, ctx: An
 
 
 def _limits(demand: GpuDemand, ctx: AnyContext) -> dict[str, dict[str, Amount]] | Skip:
-    """Return the limits of each pool that can take the Pod, by its name; a skip where not all pools are known."""
+    """Return the limits of each pool that can take the Pod, by its name; a skip if not all pools are known."""
     pools = ctx.facts.list(NODE_POOL)
     if not isinstance(pools, Known):
         return Skip(pools.reason)
@@ -145,7 +145,7 @@ def _limits(demand: GpuDemand, ctx: AnyContext) -> dict[str, dict[str, Amount]] 
 
 
 def _of_quotas(resource: str, ctx: AnyContext) -> Iterator[_Ceiling]:
-    """Yield what each known ResourceQuota allows that counts every Pod of the namespace."""
+    """Yield the ceiling of each known ResourceQuota that counts every Pod of the namespace."""
     quotas = ctx.facts.list(RESOURCE_QUOTA, ctx.request.namespace)
     for quota in quotas.items if isinstance(quotas, Known) else ():
         hard = quota["spec", "hard", f"requests.{resource}"]
@@ -163,7 +163,7 @@ def _fix(spec: Field) -> Patches:
     update = spec["strategy", "rollingUpdate"]
     reason = "stops an old Pod before a new one starts"
     patches = [Patch("set", update["maxSurge"].path, 0, reason)]
-    # The API server refuses 0 for both, and takes 1 for a share that is less than a Pod.
+    # The API server rejects 0 for both. A share of less than one Pod counts as 1.
     if update["maxUnavailable"].value in {0, "0", "0%"}:
         patches.append(Patch("set", update["maxUnavailable"].path, 1, reason))
     return Patches(tuple(patches))

@@ -56,7 +56,7 @@ _LONGEST_LABEL: Final = 63
 
 
 def remedy(pod: Field, ctx: AnyContext) -> str:
-    """Return what to write instead, in words."""
+    """Return the fix as text."""
     products = [_words(product) for product in selected(PRODUCT, ctx)]
     families = _families(ctx)
     capable = [gpu for gpu in MIG_GPUS if families is None or families & set(gpu.families)]
@@ -74,7 +74,7 @@ def remedy(pod: Field, ctx: AnyContext) -> str:
 
 
 def _families(ctx: AnyContext) -> frozenset[str] | None:
-    """Return the instance families with a GPU that the Pod may run on; None where it does not choose among them."""
+    """Return the instance families with a GPU on which the Pod may run; None if it does not select any."""
     catalogue = ctx.table(INSTANCE_TYPES)
     with_gpu = catalogue.having(GPU_NAME)
     types = 0
@@ -86,19 +86,19 @@ def _families(ctx: AnyContext) -> frozenset[str] | None:
 
 
 def _words(product: str) -> frozenset[str]:
-    """Split a product label, such as `NVIDIA-A100-SXM4-40GB-SHARED`; one that no node can have has no words."""
+    """Return the words of a product label such as `NVIDIA-A100-SXM4-40GB-SHARED`; none for an invalid label."""
     return frozenset(product.split("-")) if len(product) <= _LONGEST_LABEL else frozenset()
 
 
 def _is(gpu: str, words: frozenset[str]) -> bool:
-    """Tell whether the words of a product label are those of a GPU of the table of MIG profiles."""
+    """Tell whether the words of a product label match a GPU in the table of MIG profiles."""
     sized = any(word.endswith("GB") for word in words)
     models = ({w for w in model.split() if sized or not w.endswith("GB")} for model in gpu.split(" and "))
     return any(model <= words for model in models)
 
 
 def _memory(pod: Field) -> int:
-    """Return what the Pod says its model needs, in GB; 0 where it does not say, or not so that it can be read."""
+    """Return the memory that the Pod declares for its model, in GB; 0 if it is missing or invalid."""
     try:
         return int(-(-quantity.parse(pod["metadata", "annotations", _MEMORY].text) // 10**9))
     except quantity.QuantityError:
@@ -106,7 +106,7 @@ def _memory(pod: Field) -> int:
 
 
 def _by_memory(profiles: Iterable[str]) -> list[str]:
-    """Sort profiles by memory; those with an attribute, which few GPUs offer, are left out."""
+    """Return profiles sorted by memory, without those with an attribute, which few GPUs support."""
     return sorted((name for name in profiles if name.endswith("gb")), key=lambda name: (_gigabytes(name), name))
 
 
@@ -136,7 +136,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     concerns=NAMES_ACCELERATOR | selecting_by(PRODUCT),
 )
 def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Report what asks for a shared GPU, or else what selects one; nodes that share by MPS are not meant."""
+    """Report a request for a shared GPU, or else a selector for one, unless the selected nodes use MPS."""
     shared = next(_shared(pod, ctx), None)
     if shared is None or selected(_STRATEGY, ctx) == {"mps"}:
         return

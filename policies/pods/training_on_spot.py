@@ -86,7 +86,7 @@ _CONSOLIDATED: Final = "Karpenter consolidates nodes for inference often, and an
     concerns=MAY_DEMAND,
 )
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report that the Pod selects Spot, or that a known pool may put it there."""
+    """Report that the Pod selects Spot, or that a known pool may run it on Spot."""
     demand = ctx.derived(gpu_demand)
     if not demand and demand.doubt and ctx.derived(workload_class).name == "training":
         yield demand.doubt
@@ -104,7 +104,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
 
 
 def _finding(placement: Placement) -> Violation | Skip | None:
-    """Report that the Pod, with what a flavor of its queue adds, may run on Spot capacity, or beside inference."""
+    """Report that the Pod, with the additions of a flavor, may run on Spot capacity or with inference."""
     pod, ctx = placement.pod, placement.ctx
     selector = pod["spec", "nodeSelector"]
     if "spot" in selected(CAPACITY_TYPE, ctx):
@@ -112,7 +112,7 @@ def _finding(placement: Placement) -> Violation | Skip | None:
         by = f"ResourceFlavor {placement.flavor} " if CAPACITY_TYPE in placement.added else ""
         message = f"{by}selects Spot capacity for training: {_loss(pod)}"
         return Violation(where.path, f"{message} {evidence_for_class(ctx)}", hint=_hint(ctx), why=_INTERRUPTED)
-    # Who writes the flavor chooses the nodes by its labels.
+    # The author of the flavor chooses the nodes by its labels.
     chosen = bool(placement.added) or _chooses(ctx)
     on_spot = may_have(CAPACITY_TYPE, "spot", ctx)
     message = _spot_message(pod, ctx) if on_spot else _company_message(ctx, chosen=chosen)
@@ -123,7 +123,7 @@ def _finding(placement: Placement) -> Violation | Skip | None:
 
 
 def _spot_message(pod: Field, ctx: AnyContext) -> str:
-    """Say which known pool may put the Pod on Spot; empty where none does."""
+    """Return the message for a known pool that may run the Pod on Spot; empty if there is none."""
     for match in ctx.derived(gpu_pools):
         if "spot" in capacity_types(match.requirements):
             name = match.pools[0]["metadata", "name"].text
@@ -132,7 +132,7 @@ def _spot_message(pod: Field, ctx: AnyContext) -> str:
 
 
 def _company_message(ctx: AnyContext, *, chosen: bool) -> str:
-    """Say which known pool for inference may run the Pod; empty where none does, or the Pod selects its nodes."""
+    """Return the message for a known inference pool that may run the Pod; empty if none may, or the Pod selects it."""
     if chosen:
         return ""
     for pool in (pool for match in ctx.derived(gpu_pools) for pool in match.pools):
@@ -148,13 +148,13 @@ def _complete(ctx: AnyContext) -> bool:
 
 
 def _training_labels(ctx: AnyContext) -> Iterator[tuple[str, str]]:
-    """Yield the labels by which the platform tells the nodes for training."""
+    """Return the labels of the platform's nodes for training."""
     for key, classes in ctx.platform.classes.node_selectors.items():
         yield from ((key, value) for value, name in classes.items() if name == "training")
 
 
 def _chooses(ctx: AnyContext) -> bool:
-    """Tell whether the Pod selects the nodes for training, or one pool: the pool's own policies report its capacity types."""
+    """Tell whether the Pod selects nodes for training, or one pool, whose capacity types other policies report."""
     if any(NODE_POOL_LABEL not in required for required in ctx.derived(alternatives)):
         return any(selected(key, ctx) == {value} for key, value in _training_labels(ctx))
     return True
@@ -181,7 +181,7 @@ def _is_configured(ctx: AnyContext) -> bool:
 
 
 def _labels_of_nodes(pools: Known, ctx: AnyContext) -> frozenset[tuple[str, str]]:
-    """Return every label, with each value, that known NodePools give to their nodes."""
+    """Return all labels, with all values, of the nodes of known NodePools."""
     return frozenset(
         (key, value)
         for around in each(pools, ctx)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.objects import Kind
 
-# Where a kind has the spec of its Jobs.
+# The path of the spec of the Jobs, by kind.
 _SPECS: Final[dict[Kind, tuple[str, ...]]] = {
     objects.JOB: ("spec",),
     objects.CRON_JOB: ("spec", "jobTemplate", "spec"),
@@ -59,9 +59,9 @@ _VARIABLE: Final = "JOB_COMPLETION_INDEX"
 _FIELDS: Final = frozenset(
     f"metadata.{block}['batch.kubernetes.io/job-completion-index']" for block in ("annotations", "labels")
 )
-# Characters of one word of a command; a longer one is not searched.
+# The most characters of a word of a command that is searched.
 _LONGEST_WORD: Final = 16 * 1024
-# A reference of Kubernetes or a shell, without a default for the variable.
+# A reference of Kubernetes or a shell to the variable, without a default.
 _REFERENCE: Final = re.compile(
     rf"\$\({_VARIABLE}\)|\$\{{{_VARIABLE}\}}|\${_VARIABLE}(?![A-Za-z0-9_])|environ\[['\"]{_VARIABLE}['\"]\]"
 )
@@ -69,7 +69,7 @@ _REFERENCE: Final = re.compile(
 
 @validates(*_SPECS, mode=Stance.WARN, at_most=Stance.WARN, needs=CLAIM_NEEDS)
 def check(job: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report the first place at which a Job of several Pods reads their index, if it gives them none."""
+    """Report the first field with which the Pods of a Job read their index, if the Job sets none."""
     kind = next(kind for kind in _SPECS if kind.covers(ctx.request.kind))
     spec = job[_SPECS[kind]]
     pods = max(spec["parallelism"].integer or 1, spec["completions"].integer or 1)

@@ -86,7 +86,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 @mutates(POD, params=Params, needs=(*CLASS_NEEDS, *QUEUE_NEEDS, POOL_NEED), concerns=MAY_DEMAND)
 def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Violation | Skip]:
-    """Add the annotation where the Pod trains on GPUs and does not say anything itself."""
+    """Add the annotation if the Pod trains on GPUs and does not set it itself."""
     demand = ctx.derived(gpu_demand)
     if not (demand or demand.unresolved):
         return

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.quantity import Amount
 
 _WHY: Final = "Karpenter launches no node for the Pod: unless another node has room, it stays Pending."
-# Groups of workloads whose Pods have only the tolerations of their templates; other controllers may add some.
+# API groups of workloads whose Pods have only the tolerations of their templates; other controllers may add some.
 _OWN_GROUPS: Final = frozenset({"", "apps", "batch"})
 # Taints for the state of a node, such as not ready, which end (kubernetes v1.36 `pkg/controller/nodelifecycle`, Karpenter
 # v1.14.1 `pkg/apis/v1/taints.go`).
@@ -121,7 +121,7 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     wanted = [(demand(placement.pod, placement.ctx), placement.ctx) for placement in queue.placements]
     if queue.doubt or any(launchable(requested, around, ignores_claims=ignored) for requested, around in wanted):
         return
-    # Without a pool for GPUs, GPU nodes are started by something else than Karpenter.
+    # Without a pool for GPUs, GPU nodes are not started by Karpenter.
     if not derived(pools, _for_gpus, ctx) or is_bound(pod, ctx) or _is_late(pools, ctx):
         return
     if _may_run_on_a_node(wanted[0][0], ctx):
@@ -147,7 +147,7 @@ class Reason(Struct, frozen=True):
         text: the NodePools that come closest, each with the first term that fails.
         hint: the smallest change, as an imperative.
         closest: the failure of the NodePool that comes closest.
-        results: what each NodePool can do, in the order of their names.
+        results: the result of each NodePool, sorted by name.
     """
 
     text: str
@@ -156,16 +156,16 @@ class Reason(Struct, frozen=True):
     results: tuple[Result, ...]
 
 
-# What `why_pending` looks up in addition to the policy.
+# The needs of `why_pending` in addition to those of the policy.
 PENDING_NEEDS: Final = (Need(NODE_POOL, ("status.resources",)), *VOLUME_NEEDS)
 
 
 def why_pending(wanted: Demand, ctx: AnyContext, *, ignores_claims: bool) -> Reason | None:
     """Return why no NodePool can launch a node for a Pod that is not scheduled; None if one can, or may.
 
-    In addition to what the policy compares, resources in use count towards limits, and volumes have their zones. Nodes of
-    NodePools are not compared, because they have no room for the Pod now. Where the policy reports no Pod, or another policy
-    reports the cause, the result is None too.
+    Unlike the policy, it counts resources in use towards limits, and compares the zones of volumes. It does not compare
+    nodes of NodePools, because they have no room for the Pod now. If the policy does not evaluate the Pod, or another
+    policy reports the cause, the result is None too.
     """
     pools = ctx.facts.list(NODE_POOL)
     if not (isinstance(pools, Known) and pools.complete and derived(pools, _for_gpus, ctx)):
@@ -185,7 +185,7 @@ def why_pending(wanted: Demand, ctx: AnyContext, *, ignores_claims: bool) -> Rea
 
 
 def _is_late(pools: Known, ctx: AnyContext) -> bool:
-    """Tell whether each alternative requires a label that exists only on nodes that run, and that no pool gives."""
+    """Tell whether each alternative requires a label that exists only on running nodes and that no pool sets."""
     provided = derived(pools, given_labels, ctx)
     return all(
         any(
@@ -197,7 +197,7 @@ def _is_late(pools: Known, ctx: AnyContext) -> bool:
 
 
 def _with_limits_below_one_node(pools: Known, ctx: AnyContext) -> frozenset[str]:
-    """Return the NodePools whose limits exclude all their types with accelerators, which nodepools/unreachable-limit reports."""
+    """Return the NodePools whose limits exclude all their accelerator types; nodepools/unreachable-limit reports them."""
     return frozenset(
         pool.name
         for pool in launch_pools(ctx)
@@ -232,9 +232,10 @@ class _Node(Struct, frozen=True):
 
 
 def _may_run_on_a_node(wanted: Demand, ctx: AnyContext) -> bool:
-    """Tell whether a known node may take the Pod, or the next one of its group, or where no nodes are known, a claim's devices.
+    """Tell whether a known node, or a new node of its group, may take the Pod.
 
-    Cluster autoscalers start nodes like those that run. Room is not compared, because Pods that end make room.
+    Without known nodes, one may have the devices of a claim. Cluster autoscalers start nodes like the running ones.
+    Free resources are not compared, because ending Pods release them.
     """
     nodes = _known_nodes(ctx)
     if wanted.claims:
@@ -281,7 +282,7 @@ def _fits(wanted: Demand, node: _Node) -> bool:
 def _reason(outcomes: tuple[Result, ...], pools: Known, ctx: AnyContext) -> Reason:
     for_gpus = derived(pools, _for_gpus, ctx)
     failed = [(outcome.pool, outcome.failure) for outcome in outcomes if outcome.failure]
-    # Those that come closest first.
+    # Sorted by how close they come.
     failed.sort(key=lambda pair: (pair[0] not in for_gpus, -pair[1].rank, pair[0]))
     pool, closest = failed[0]
     if closest.term == "claims":
@@ -302,7 +303,7 @@ def _for_gpus(pools: Known, ctx: AnyContext) -> frozenset[str]:
 
 
 def _path(failure: Failure, pod: Field) -> Path:
-    """Return where the Pod states what a pool cannot give."""
+    """Return the path of the Pod's field that a pool cannot meet."""
     spec = pod["spec"]
     if failure.term == "claims":
         return spec["resourceClaims"].path

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.field import Field
 
-# What each effect lets the Pod do; a preference keeps nothing off a node.
+# The consequence of tolerating each effect; PreferNoSchedule excludes no Pod.
 _UNDRAINED: Final = "Karpenter does not evict the Pod, because it also tolerates karpenter.sh/disrupted: it ends with its node, without a drain."
 _REASONS: Final = {
     "": _UNDRAINED,
@@ -84,11 +84,11 @@ def _is_wild(toleration: Field) -> bool:
 
 
 def _named(pod: Field, wild: list[Field], ctx: AnyContext) -> Iterator[Patch]:
-    """Tolerate the taints of the accelerators that the Pod asks for, and no others."""
+    """Return the fix: tolerate only the taints of the accelerators that the Pod requests."""
     others = [t for t in pod["spec", "tolerations"] if not _is_wild(t)]
     for missing in missing_tolerations(others, pod, ctx.derived(gpu_demand), ctx):
         reason = f"tolerates {missing.value['key']} by its name"
         yield Patch("append", pod["spec", "tolerations"].path, missing.value, reason)
-    # From the end, so that the places of those before stay the same.
+    # In reverse order, so that the indices of earlier elements do not change.
     for toleration in reversed(wild):
         yield Patch("remove", toleration.path, None, "removes the toleration of every taint")

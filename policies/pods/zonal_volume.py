@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.scheduling import Requirement
 
 _ZONE: Final = ZONES[0]
-# Replicas of a StatefulSet whose claims are looked up.
+# The most replicas of a StatefulSet whose claims are looked up.
 _MOST_REPLICAS: Final = 32
 _MOST_SHOWN: Final = 3
 
@@ -76,7 +76,7 @@ _NOWHERE: Final[_Zones] = frozenset()
 
 
 class _Volume(NamedTuple):
-    """A volume that is only in some zones: the field that names it, the subject of a message, and these zones."""
+    """A volume in some zones: the field that names it, its subject in a message, and these zones."""
 
     field: Field
     subject: str
@@ -84,7 +84,7 @@ class _Volume(NamedTuple):
 
 
 class _Reach(NamedTuple):
-    """The zones in which a Pod can get a node: the words for messages and hints, and zones in which nodes exist too."""
+    """The zones in which a Pod can get a node, with the texts for messages, and the zones of other nodes."""
 
     zones: _Zones
     subject: str
@@ -107,7 +107,7 @@ class _Reach(NamedTuple):
     concerns=MAY_DEMAND,
 )
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Report the first volume that keeps a Pod off every node that it can get."""
+    """Report the first volume that excludes a Pod from every node that it can get."""
     if (ctx.wrapper is None and owner_kind(pod, ctx)) or not ctx.derived(gpu_demand):
         return
     replicas = list(_volumes_of_replicas(pod, ctx))
@@ -121,7 +121,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 
 def _apart(volumes: list[_Volume]) -> Iterator[Violation]:
-    """Yield the volumes that are in no zone of the first one."""
+    """Yield the volumes that share no zone with the first one."""
     for volume in volumes[1:]:
         if not volume.zones & volumes[0].zones:
             first = f"{volumes[0].subject} {_in(volumes[0].zones)}"
@@ -130,7 +130,7 @@ def _apart(volumes: list[_Volume]) -> Iterator[Violation]:
 
 
 def _elsewhere(volumes: list[_Volume], reaches: list[_Reach]) -> Iterator[Violation]:
-    """Yield the volumes that are in no zone in which the Pod can get a node."""
+    """Yield the volumes that share no zone with the nodes that the Pod can get."""
     for volume in volumes:
         for reach in reaches:
             if not volume.zones & (reach.zones | reach.others):
@@ -140,7 +140,7 @@ def _elsewhere(volumes: list[_Volume], reaches: list[_Reach]) -> Iterator[Violat
 
 
 def _volumes_of_replicas(pod: Field, ctx: AnyContext) -> Iterator[list[_Volume]]:
-    """Yield the volumes whose zones are known: of the Pod or template, and of each replica of a StatefulSet."""
+    """Yield the volumes with known zones: those of the Pod or template, and those of each replica of a StatefulSet."""
     own = list(_volumes(pod, ctx))
     yield own
     wrapper = ctx.wrapper
@@ -175,7 +175,7 @@ def _volumes(pod: Field, ctx: AnyContext) -> Iterator[_Volume]:
 
 
 def _of_claim(field: Field, name: str, storage_class: str, ctx: AnyContext) -> Iterator[_Volume]:
-    """Yield the volume of a claim; `storage_class` is that of a claim which does not exist yet."""
+    """Yield the volume of a claim; `storage_class` is that of a claim that does not exist yet."""
     claimed = claimed_volume(name, ctx, storage_class)
     if claimed.storage_class:
         yield from _of_class(field, claimed.storage_class, ctx)
@@ -190,7 +190,7 @@ def _of_class(field: Field, name: str, ctx: AnyContext) -> Iterator[_Volume]:
 
 
 def _reaches(ctx: AnyContext) -> Iterator[_Reach]:
-    """Yield the zones that a Pod selects, then those in which NodePools launch nodes for it, unless these are all."""
+    """Yield the zones that a Pod selects, then those in which NodePools launch nodes for it, unless that is any zone."""
     selected = _together(_listed_zones(required.get(_ZONE)) for required in ctx.derived(alternatives))
     if selected:
         yield _Reach(selected, "the Pod selects nodes", "select nodes", _NOT_SELECTED)
@@ -218,7 +218,7 @@ def _reaches(ctx: AnyContext) -> Iterator[_Reach]:
 
 
 def _together(zones: Iterable[_Zones | None]) -> _Zones:
-    """Return the zones of alternatives together; none where one of them allows every zone."""
+    """Return the union of the zones of alternatives; none if one of them allows every zone."""
     zones_of_all = list(zones)
     return _NOWHERE if None in zones_of_all else _NOWHERE.union(*(some for some in zones_of_all if some))
 
@@ -228,7 +228,7 @@ def _listed_zones(requirement: Requirement | None) -> _Zones | None:
 
 
 def _zones_of_pool(pool: Field, required: Requirement | None, ctx: AnyContext) -> _Zones | None:
-    """Return the zones in which a NodePool launches nodes; None where they may be all."""
+    """Return the zones in which a NodePool launches nodes; None if that may be any zone."""
     reference = pool["spec", "template", "spec", "nodeClassRef"]
     node_class = (
         named(ctx.facts.list(EC2_NODE_CLASS), reference["name"].text)
