@@ -21,12 +21,12 @@ from gpugate.policies.sdk.structs import Struct
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# JSON's numbers, which is how KEDA reads them (v2.20.2 `pkg/scalers/scalersconfig/typed_config.go`), of a sane length.
+# Numbers of JSON, as KEDA parses them (v2.20.2 `pkg/scalers/scalersconfig/typed_config.go`), with a limited length.
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,2})?")
 
 
 def number(text: str) -> Fraction | None:
-    """Read `70`, `0.5`, `1e3`; None for anything else, such as `70%`, `.5` or `5m`."""
+    """Return a number such as `70`, `0.5` or `1e3`; None for other texts, such as `70%`, `.5` or `5m`."""
     text = text.strip()
     return Fraction(text) if _NUMBER.fullmatch(text) else None
 
@@ -48,7 +48,7 @@ _SIGNS: Final = frozenset({"+", "-", "*", "/", "%", "^", "==", "!=", "<", ">", "
 
 
 class Token(Struct, frozen=True):
-    """A piece of the text: what it is, and where it begins."""
+    """A token: its kind, its text, and its start."""
 
     kind: str
     text: str
@@ -56,7 +56,7 @@ class Token(Struct, frozen=True):
 
 
 class Matcher(Struct, frozen=True):
-    """A condition on a label; the value as it is written, escapes included."""
+    """A condition on a label, with the value as it is written, including escapes."""
 
     label: str
     operator: str
@@ -65,7 +65,7 @@ class Matcher(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function or aggregation, in small letters; `number` is its argument where that is one number.
+    """A function or aggregation in lower case; `number` is its argument if that is a single number.
 
     `outer` is the call around it.
     """
@@ -77,7 +77,7 @@ class Call:
 
 
 class Selector(Struct, frozen=True):
-    """Series by metric name (empty where none is given) and labels; `call` is the innermost around them."""
+    """A selector of series by metric name (may be empty) and labels; `call` is the innermost call around it."""
 
     metric: str
     start: int
@@ -87,12 +87,12 @@ class Selector(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Query:
-    """All that a query selects, calls and computes.
+    """The selectors, calls and operators of a query.
 
     Attributes:
         selectors: in the order of the text.
         calls: every function and aggregation, in the order of the text.
-        operators: every operator between two expressions, with the tokens beside it.
+        operators: every operator between two expressions, with the tokens before and after it.
     """
 
     selectors: list[Selector] = field(default_factory=list)
@@ -101,7 +101,7 @@ class Query:
 
 
 def read(text: str) -> Query:
-    """Read a query; an empty one where the text is longer than `LONGEST`."""
+    """Parse a query; return an empty one if the text is longer than `LONGEST`."""
     matches = _TOKEN.finditer(text) if len(text) <= LONGEST else ()
     tokens = [Token(m.lastgroup or "", m.group(), m.start()) for m in matches if m.lastgroup != "blank"]
     query, index = Query(), 0
@@ -119,7 +119,7 @@ def _at(tokens: list[Token], index: int) -> Token:
 
 
 def _step(tokens: list[Token], index: int, query: Query, around: list[Call | None]) -> int:
-    """Read what begins at a place; return where the next begins."""
+    """Parse the token at an index; return the index of the next one."""
     token = tokens[index]
     word = token.text.lower()
     if word in _GROUPINGS:
@@ -146,7 +146,7 @@ def _past(tokens: list[Token], index: int, closing: str) -> int:
 
 
 def _past_word(tokens: list[Token], index: int) -> int:
-    """Pass over a word and the time behind it: `offset -5m`, `@ end()`, `@ 1609746000`."""
+    """Skip a modifier and the time after it: `offset -5m`, `@ end()`, `@ 1609746000`."""
     if tokens[index].text.lower() not in {"offset", "@"}:
         return index + 1
     index += 2 if _at(tokens, index + 1).text == "-" else 1
@@ -177,7 +177,7 @@ def _named(tokens: list[Token], index: int, query: Query, around: list[Call | No
 
 
 def _matchers(tokens: list[Token], matchers: list[Matcher]) -> str:
-    """Read what stands in braces; return the metric's name where it stands there too."""
+    """Parse the matchers in braces; return the metric's name if it is one of them."""
     metric = ""
     for index, token in enumerate(tokens):
         if token.kind != "string":
@@ -228,7 +228,7 @@ VLLM: Final = frozenset(
         *(f"{name}_{part}" for name in _VLLM_HISTOGRAMS for part in ("bucket", "count", "sum")),
     )
 )
-# The most that a metric can be.
+# The maximum of each bounded metric.
 BOUNDS: Final[Mapping[str, int]] = {
     **dict.fromkeys((f"DCGM_FI_DEV_{unit}_UTIL" for unit in ("GPU", "MEM_COPY", "ENC", "DEC")), 100),
     **dict.fromkeys(
@@ -264,27 +264,27 @@ _GAUGES: Final = frozenset((*BOUNDS, *_DCGM_GAUGES, *(f"vllm:{name}" for name in
 
 
 def right_name(metric: str) -> str:
-    """Return the name under which vLLM exports a metric that is written without its colon; else the name itself."""
+    """Return vLLM's name of a metric that is written without its colon, else the name itself."""
     base = metric.removeprefix("vllm_")
     return f"vllm:{base}" if base != metric and base in VLLM else metric
 
 
 def is_gauge(metric: str) -> bool:
-    """Tell whether a metric goes up and down, so that its rate means nothing."""
+    """Tell whether a metric is a gauge, so its rate is meaningless."""
     return right_name(metric) in _GAUGES
 
 
 def is_of_servers(metric: str) -> bool:
-    """Tell whether the processes that serve a model export a metric, and nothing else does."""
+    """Tell whether only model servers export a metric."""
     return right_name(metric).removeprefix("vllm:") in VLLM or metric.startswith("nv_inference_")
 
 
 def is_of_pods(metric: str) -> bool:
-    """Tell whether a metric is about running Pods, of whatever workload."""
+    """Tell whether a metric describes running Pods of any workload."""
     return metric.startswith(("DCGM_FI_", "container_", "kube_pod_"))
 
 
-# None of them gives more than the largest value it is given.
+# Functions whose result never exceeds their largest input.
 _AVERAGES: Final = frozenset(
     {
         "avg",
@@ -301,7 +301,7 @@ _AVERAGES: Final = frozenset(
 
 
 def most(query: Query) -> Fraction | None:
-    """Return the most that averages of one bounded metric can be, multiplied or divided by a number; None for others."""
+    """Return the maximum of averages of one bounded metric, multiplied or divided by a number; None for other queries."""
     if len(query.selectors) != 1 or any(call.name not in _AVERAGES and not is_zero(call) for call in query.calls):
         return None
     bound = BOUNDS.get(query.selectors[0].metric)
@@ -310,7 +310,7 @@ def most(query: Query) -> Fraction | None:
 
 
 def is_zero(call: Call) -> bool:
-    """Tell whether a call is `vector(0)`, which stands behind `or` to give 0 where there is nothing."""
+    """Tell whether a call is `vector(0)`, which after `or` gives 0 if there is no result."""
     return call.name == "vector" and number(call.number) == 0
 
 
@@ -328,7 +328,7 @@ def _factor(query: Query) -> Fraction | None:
     return number(left.text) if behind is None else behind
 
 
-# Functions with a result where there are no series (Prometheus v3.5 `promql/functions.go`).
+# Functions with a result without any series (Prometheus v3.5 `promql/functions.go`).
 _FROM_NOTHING: Final = frozenset(
     {
         "absent",
@@ -346,18 +346,18 @@ _FROM_NOTHING: Final = frozenset(
         "year",
     }
 )
-# Without honorLabels a scrape renames what the exporter calls the Pod and its namespace.
+# Without honorLabels, a scrape renames the exporter's labels for the Pod and its namespace.
 _POD_LABELS: Final = frozenset({"exported_pod", "pod", "pod_name"})
 _NAMESPACE_LABELS: Final = frozenset({"exported_namespace", "namespace"})
 _REGEX_SIGNS: Final = frozenset(".^$*+?()[]{}|\\")
 
 
 def has_result_without_series(query: Query) -> bool:
-    """Tell whether a query may have a result although nothing it selects exists, such as one with `or vector(0)`."""
+    """Tell whether a query may have a result without any selected series, as with `or vector(0)`."""
     return any(call.name in _FROM_NOTHING for call in query.calls)
 
 
-# Aggregations of Prometheus v3.5 `promql/parser/lex.go`. With `by` or `without` they may still give several series.
+# Aggregations of Prometheus v3.5 `promql/parser/lex.go`. With `by` or `without` they may have several results.
 _AGGREGATIONS: Final = frozenset(
     {
         "avg",
@@ -379,9 +379,9 @@ _AGGREGATIONS: Final = frozenset(
 
 
 def series_of_each_pod(query: Query) -> Selector | None:
-    """Return the first selector where the result has a series for each Pod, because nothing aggregates what they export.
+    """Return the first selector without an aggregation, so that the result has a series for each Pod.
 
-    None where this is not certain: for metrics that are not known to be exported for each Pod, and for a selector that
+    None if this is not certain: for metrics that are not known to be exported by each Pod, and for a selector that
     names one Pod.
     """
     calls = {call.name for call in query.calls}
@@ -400,7 +400,7 @@ def _of_many_pods(selector: Selector) -> bool:
 
 
 def only_of_own_pods(query: Query, workload: str, namespace: str) -> bool:
-    """Tell whether everything a query selects comes from Pods of a workload, and nothing else gives it a result."""
+    """Tell whether a query selects only series of Pods of a workload, and has no result without them."""
     if any(call.name in _FROM_NOTHING and not is_zero(call) for call in query.calls):
         return False
     return bool(query.selectors) and all(_own(selector, workload, namespace) for selector in query.selectors)
@@ -420,17 +420,17 @@ def _own(selector: Selector, workload: str, namespace: str) -> bool:
 
 
 def _may_name(matcher: Matcher, workload: str) -> bool:
-    """Tell whether a condition on the Pod's name holds for Pods of a workload, which all begin with its name."""
+    """Tell whether a condition on the Pod's name holds for Pods of a workload, whose names begin with its name."""
     start, name = _start(matcher), f"{workload}-"
     return bool(start) and (name.startswith(start) or (matcher.operator == "=" and start.startswith(name)))
 
 
 def _start(matcher: Matcher) -> str:
-    """Return what every name that fits begins with; a whole name for `=`."""
+    """Return the common prefix of all matching names; the whole name for `=`."""
     if matcher.operator == "=":
         return matcher.value
     end = next((index for index, sign in enumerate(matcher.value) if sign in _REGEX_SIGNS), len(matcher.value))
-    # What repeats or is optional may be there no time at all; an alternative may begin otherwise.
+    # A repeated or optional part may be missing, and an alternative may begin differently.
     if "|" in matcher.value:
         return ""
     return matcher.value[: end - 1] if matcher.value[end : end + 1] in {"*", "?", "{"} else matcher.value[:end]

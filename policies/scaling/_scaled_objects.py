@@ -44,11 +44,11 @@ def set_maximum(scaled_object: Field, replicas: int) -> Iterator[Patch]:
 
 
 def set_fallback(scaled_object: Field) -> Iterator[Patch]:
-    """Set `fallback`, so that replicas do not freeze when the metric is lost.
+    """Set `fallback`, so that the workload still scales if the metric is lost.
 
-    Only where a trigger other than cpu and memory is of type AverageValue, which is the default: before v2.18 KEDA
-    refuses a fallback for others, and since then it has none for type Value while no replica is ready (v2.20.2
-    `CHANGELOG.md`, `pkg/fallback/fallback.go`).
+    Only if a trigger other than cpu and memory has type AverageValue, the default: before v2.18 KEDA rejects a fallback
+    for other types, and since then it ignores it for type Value while no replica is ready (v2.20.2 `CHANGELOG.md`,
+    `pkg/fallback/fallback.go`).
     """
     spec = scaled_object["spec"]
     usable = any(
@@ -62,7 +62,7 @@ def set_fallback(scaled_object: Field) -> Iterator[Patch]:
 
 
 def set_stabilization(scaled_object: Field, seconds: int) -> Iterator[Patch]:
-    """Set the window over which scaling down is damped."""
+    """Set the stabilization window for scaling down."""
     behavior = scaled_object["spec", "advanced", "horizontalPodAutoscalerConfig", "behavior"]
     if not behavior:
         reason = f"waits {seconds} s before scaling down, because GPU Pods start slowly"
@@ -70,21 +70,21 @@ def set_stabilization(scaled_object: Field, seconds: int) -> Iterator[Patch]:
 
 
 POOL_NEEDS: Final = (Need(NODE_POOL, ("spec.limits", "spec.template")),)
-# What of a Pod template decides where its Pods land, beside its resources.
+# The fields of a Pod template, in addition to its resources, that decide where its Pods run.
 PLACEMENT_FIELDS: Final = ("spec.template.spec.nodeSelector", "spec.template.spec.tolerations")
 
 
 class Room(Struct, frozen=True):
-    """What some pools allow together of one resource, and their names."""
+    """The sum of the limits of some pools for one resource, and their names."""
 
     amount: Amount
     pools: tuple[str, ...]
 
 
 def shortage(template: Field, resource: str, count: int, replicas: int, ctx: AnyContext) -> Room | Skip | None:
-    """Return what the pools that may take Pods with `count` of a resource allow, where it is too little for all.
+    """Return the limits of the pools that may take Pods with `count` of a resource, if too low for all replicas.
 
-    None if the limit is enough, if one of them has no limit, or if there are none; a skip if it is unknown.
+    None if the limits are high enough, if a pool has no limit, or if there are no pools; a skip if that is unknown.
     """
     pools = ctx.facts.list(NODE_POOL)
     if not isinstance(pools, Known):
@@ -96,7 +96,7 @@ def shortage(template: Field, resource: str, count: int, replicas: int, ctx: Any
     unlimited = [pool for pool in known if resource not in limits(pool.subject)]
     total: Amount = 0
     names = []
-    # The largest first: mostly they are enough, and no other has to be looked at.
+    # Largest limits first: they are usually enough, so the others are not read.
     for limit, pool in sorted(limited, key=lambda pair: pair[0], reverse=True):
         if _may_take(pool, template, resource, count):
             total += limit
@@ -120,7 +120,7 @@ def _may_take(pool: AnyContext, template: Field, resource: str, count: int) -> b
             return False
         if requirement is not None and not requirement.allows(value):
             return False
-    # Pods are given the tolerations of their accelerators when they come.
+    # Pods get the tolerations of their accelerators at admission.
     tolerated_keys = {taint.key for taint in pool.platform.taints_of(resource)}
     taints = (t for t in pool.subject["spec", "template", "spec", "taints"] if t["effect"].text in HARD_EFFECTS)
     return all(
@@ -135,26 +135,26 @@ TABLES: Final = (INSTANCE_TYPES,)
 
 KEDA_MAXIMUM: Final = 100
 PAUSED_REPLICAS: Final = "autoscaling.keda.sh/paused-replicas"
-# What Go's strconv.ParseInt reads in base 10; KEDA then wants 32 bits.
+# Integers as Go's strconv.ParseInt reads them in base 10; KEDA accepts 32 bits.
 _INTEGER: Final = re.compile(r"[+-]?0*([0-9]{1,10})")
 _GREATEST: Final = 2**31 - 1
 _FORMULA: Final = ("spec", "advanced", "scalingModifiers", "formula")
 
 
 def highest_stance(scaled_object: Field, ctx: AnyContext) -> Stance:
-    """Return the highest stance of a finding in a ScaledObject; OFF where its target asks for no GPU, or none is named.
+    """Return the highest stance of a finding in a ScaledObject; OFF if it has no target, or one without GPUs.
 
-    Take it from `ctx.derived`, for every policy asks.
+    Use `ctx.derived(highest_stance)`, which caches it for all policies.
     """
     target = scale_target(scaled_object)
     return most_for(target_demand(target, ctx)) if target else Stance.OFF
 
 
 def target_doubt(scaled_object: Field, ctx: AnyContext) -> Skip | None:
-    """Return why advice for GPU workloads may not apply to a ScaledObject; None where it applies, or the target is known.
+    """Return why advice for GPU workloads may not apply to a ScaledObject; None if it applies or the target is known.
 
-    Most ScaledObjects scale workloads without GPUs. If the target is not among the known objects, but may exist, only a
-    query of metrics of GPUs or of model servers is a sign of GPUs.
+    Most ScaledObjects scale workloads without GPUs. If the target is unknown but may exist, only a query of metrics of
+    GPUs or of model servers indicates GPUs.
     """
     target = scale_target(scaled_object)
     if target is None or target_workload(target, ctx) or measures_gpus(ctx):
@@ -183,9 +183,9 @@ def maximum(scaled_object: Field) -> int:
 
 
 def paused_at(scaled_object: Field) -> tuple[Field, int] | None:
-    """Return the annotation that keeps a fixed number of replicas, and that number; None where KEDA reads none.
+    """Return the annotation that sets a fixed number of replicas, and that number; None if KEDA reads none.
 
-    The number holds instead of minimum and maximum, and may be above the maximum.
+    The number replaces minimum and maximum, and may be above the maximum.
     """
     annotation = scaled_object["metadata", "annotations", PAUSED_REPLICAS]
     replicas = _INTEGER.fullmatch(annotation.text)
@@ -195,7 +195,7 @@ def paused_at(scaled_object: Field) -> tuple[Field, int] | None:
 
 
 def floor(scaled_object: Field) -> Field:
-    """Return the field that says how many replicas remain when no trigger is active; absent means 0."""
+    """Return the field with the number of replicas while no trigger is active; missing means 0."""
     idle = scaled_object["spec", "idleReplicaCount"]
     return idle or scaled_object["spec", "minReplicaCount"]
 
@@ -204,17 +204,17 @@ _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "False", "false"})
 
 
 def is_false(text: str) -> bool:
-    """Tell whether KEDA reads a text as false; as Go v1.26 `strconv.ParseBool`."""
+    """Tell whether KEDA reads a text as false, like Go v1.26 `strconv.ParseBool`."""
     return text in _FALSE
 
 
 def has_formula(scaled_object: Field) -> bool:
-    """Tell whether a formula makes one metric of all triggers, so that no trigger counts by itself."""
+    """Tell whether a formula combines all triggers into one metric, so that no trigger counts by itself."""
     return bool(scaled_object[_FORMULA].text)
 
 
 def queries(scaled_object: Field, _: AnyContext) -> tuple[tuple[Field, Query], ...]:
-    """Return each Prometheus trigger with its query; take it from `ctx.derived`, for several policies ask."""
+    """Return each Prometheus trigger with its query. `ctx.derived(queries)` caches them."""
     return tuple(
         (trigger, _queries.read(trigger["metadata", "query"].text))
         for trigger in scaled_object["spec", "triggers"]
@@ -223,7 +223,7 @@ def queries(scaled_object: Field, _: AnyContext) -> tuple[tuple[Field, Query], .
 
 
 HPA_NAME: Final = ("spec", "advanced", "horizontalPodAutoscalerConfig", "name")
-# What a policy that asks whether KEDA made an autoscaler declares that it looks up.
+# The needs of a policy that reads whether KEDA created an autoscaler.
 MAKER_NEEDS: Final = (Need(SCALED_OBJECT, (".".join(HPA_NAME),)),)
 
 
@@ -235,12 +235,12 @@ def autoscaler_names(scaled_object: Field) -> tuple[str, ...]:
 
 
 def is_made_by_keda(autoscaler: Field, ctx: AnyContext) -> bool:
-    """Tell whether KEDA made an autoscaler, for a ScaledObject that is known and evaluated itself.
+    """Tell whether KEDA created an autoscaler for a known ScaledObject, which is evaluated itself.
 
-    Anyone can write a ScaledObject as the owner. The autoscaler that KEDA makes has the name that KEDA gives it.
+    Anyone can write a ScaledObject as the owner, but KEDA's autoscaler has the name that KEDA gives it.
     """
     fact = ctx.facts.list(SCALED_OBJECT, ctx.request.namespace)
-    # A name that is yet to be made is known when the object is validated.
+    # A name that the API server generates is known when the object is validated.
     own = ctx.request.name or ctx.request.generate_name
     owners = autoscaler["metadata", "ownerReferences"]
     makers = (named(fact, owner["name"].text) for owner in owners if owner["kind"].text == SCALED_OBJECT.name)
@@ -248,9 +248,9 @@ def is_made_by_keda(autoscaler: Field, ctx: AnyContext) -> bool:
 
 
 def most_replicas(trigger: Field, query: Query) -> int | None:
-    """Return the most replicas that the largest result of a query asks for; None where that is not bounded or not known.
+    """Return the number of replicas for the largest result of a query; None if it is unbounded or unknown.
 
-    Only a metric of type AverageValue, which is the default, is divided by the threshold.
+    Only a metric of type AverageValue, the default, is divided by the threshold.
     """
     bound, threshold = _queries.most(query), _queries.number(trigger["metadata", "threshold"].text)
     if trigger["metricType"].text not in {"", "AverageValue"} or bound is None or threshold is None or threshold <= 0:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 @validates(SCALED_OBJECT, mode=Stance.WARN, needs=TARGET_NEEDS)
 def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Compare the replicas that the largest result asks for with those allowed."""
+    """Compare the replicas for the largest result with the maximum."""
     at_most = ctx.derived(highest_stance)
     if not at_most or has_formula(scaled_object):
         return
@@ -70,7 +70,7 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 
 def _fix(scaled_object: Field, kind: Field, ctx: AnyContext) -> Patches | None:
-    # Before 2.18 KEDA refuses a fallback beside it (CHANGELOG.md, #6655).
+    # Before 2.18 KEDA rejects it with a fallback (CHANGELOG.md, #6655).
     if scaled_object["spec", "fallback"] and not at_least(ctx.target.keda, "2.18"):
         return None
     reason = "sets metricType: Value, because the query is an average already"

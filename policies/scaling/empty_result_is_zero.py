@@ -62,7 +62,8 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
-# The behaviors whose fallback is at least the replicas that run (KEDA v2.20.2 `pkg/fallback/fallback.go`, doFallback).
+# The behaviors whose fallback is at least the current number of replicas (KEDA v2.20.2 `pkg/fallback/fallback.go`,
+# doFallback).
 _KEEP_CURRENT: Final = frozenset({"currentReplicas", "currentReplicasIfHigher"})
 
 
@@ -87,7 +88,7 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 
 def _replicas_kept(scaled_object: Field, fallback: Field) -> str:
-    """Say what the fallback keeps where that is more than the minimum; empty where it is not."""
+    """Return the text for the fallback's replicas if they are more than the minimum, else an empty text."""
     least, replicas = minimum(scaled_object), fallback["replicas"].integer
     if maximum(scaled_object) <= least:
         return ""

@@ -118,14 +118,15 @@ def _scaling(target: ScaleTarget, kind: Kind, ctx: AnyContext) -> Iterator[Field
 
 
 def _counts(autoscaler: Field, scaled_objects: list[Field]) -> bool:
-    """Tell whether an autoscaler is one beside those of KEDA, which act for a ScaledObject that is evaluated itself.
+    """Tell whether an autoscaler is not one that KEDA created for a ScaledObject, which is evaluated itself.
 
-    Anyone can write a ScaledObject as its owner. KEDA's own has the name that KEDA gives it: no second one can have that
-    name, and KEDA overwrites what it finds there (KEDA v2.20.2 `controllers/keda/hpa.go`, getHPAName, updateHPAIfNeeded).
+    Anyone can write a ScaledObject as its owner. KEDA's autoscaler has the name that KEDA gives it. No other autoscaler
+    can have that name, and KEDA overwrites an existing one (KEDA v2.20.2 `controllers/keda/hpa.go`, getHPAName,
+    updateHPAIfNeeded).
     """
     owners = autoscaler["metadata", "ownerReferences"]
     named = {owner["name"].text for owner in owners if owner["kind"].text == SCALED_OBJECT.name}
-    # A name that is yet to be made is known when the object is validated.
+    # A name that the API server generates is known when the object is validated.
     own = _name(autoscaler) or autoscaler["metadata", "generateName"].text
     return not any(
         _name(scaled_object) in named and own in autoscaler_names(scaled_object) for scaled_object in scaled_objects

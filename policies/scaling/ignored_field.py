@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
-# Those that had a metricName of their own in v2.9 or overwrite it in v2.20; azure-monitor, aws-cloudwatch,
-# huawei-cloudeye and solarwinds read it, and external scalers are given everything.
+# Triggers that had their own metricName in v2.9 or overwrite it in v2.20. azure-monitor, aws-cloudwatch,
+# huawei-cloudeye and solarwinds read it, and external scalers get all settings.
 _WITHOUT_METRIC_NAME: Final = frozenset(
     {
         "azure-blob",
@@ -65,7 +65,7 @@ _EXTERNAL: Final = frozenset({"external", "external-mock", "external-push"})
 
 @validates(SCALED_OBJECT, mode=Stance.WARN, needs=TARGET_NEEDS)
 def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Report each setting that KEDA does not read, or reads to no effect."""
+    """Report each setting that KEDA does not read, or that has no effect."""
     at_most = ctx.derived(highest_stance)
     if not at_most:
         return

@@ -61,7 +61,7 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     if fallback:
         if fallback["behavior"].text not in _NUMBER_UNREAD:
             yield from _outside(scaled_object, fallback["replicas"], at_most)
-    # Before 2.18 KEDA refuses one for metrics of type Value (CHANGELOG.md, #6655).
+    # Before 2.18 KEDA rejects one for metrics of type Value (CHANGELOG.md, #6655).
     elif at_least(ctx.target.keda, "2.18") or any(ask["metricType"].text != "Value" for ask in asks):
         doubt = target_doubt(scaled_object, ctx)
         if doubt:

@@ -47,13 +47,13 @@ if TYPE_CHECKING:
 
 @validates(SCALED_OBJECT, mode=Stance.WARN, needs=TARGET_NEEDS)
 def check_scaled_object(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Look the workload up."""
+    """Report a target that does not exist."""
     yield from _missing(scaled_object, ctx, of_gpus=measures_gpus(ctx))
 
 
 @validates(HORIZONTAL_POD_AUTOSCALER, mode=Stance.WARN, needs=(*TARGET_NEEDS, *MAKER_NEEDS))
 def check_autoscaler(autoscaler: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Look the workload up, unless KEDA made the autoscaler."""
+    """Report a target that does not exist, unless KEDA created the autoscaler."""
     if not is_made_by_keda(autoscaler, ctx):
         yield from _missing(autoscaler, ctx, of_gpus=False)
 
@@ -93,5 +93,5 @@ def _names(kind: Kind, known: Known, ctx: AnyContext) -> tuple[tuple[str, str], 
     )
 
 
-# Not of ReplicaSets: that of a deleted Deployment remains for a moment.
+# Without ReplicaSets, because that of a deleted Deployment remains for a moment.
 _NAMES: Final = {kind: partial(_names, kind) for kind in TARGET_KINDS if kind is not REPLICA_SET}

@@ -63,13 +63,13 @@ _SCALERS: Final = (
 
 @validates(DEPLOYMENT, STATEFUL_SET, mode=Stance.WARN, needs=(*_SCALERS, *CLAIM_NEEDS))
 def check(workload: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Report a written number of replicas beside an autoscaler."""
+    """Report a number of replicas in the manifest of a workload with an autoscaler."""
     replicas = workload["spec", "replicas"]
     number = replicas.integer
     if number is None or not _is_written(workload, number, ctx):
         return
     kind = DEPLOYMENT if DEPLOYMENT.covers(ctx.request.kind) else STATEFUL_SET
-    # Before the API server generates a name, `generateName` takes its place.
+    # `generateName` replaces the name until the API server generates it.
     target = ScaleTarget(kind.group, kind.name, ctx.request.name or ctx.request.generate_name)
     scaler = next(_scalers(target, number, ctx), "")
     at_most = most_for(workload_demand(kind, workload, ctx)) if scaler else Stance.OFF
@@ -81,11 +81,11 @@ def check(workload: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 
 def _is_written(workload: Field, number: int, ctx: AnyContext) -> bool:
-    """Tell whether the author wrote the number, and neither an autoscaler nor the API server.
+    """Tell whether the author set the number, and not an autoscaler or the API server.
 
-    A stored object has a `resourceVersion`. An object that the API server creates has `managedFields`, and a `uid` when it is
-    validated (apiserver v0.36 `pkg/endpoints/handlers/create.go`). A file has none of them. Autoscalers set the number by the
-    subresource `scale`, so that an update of the object itself that changes it comes from elsewhere.
+    A stored object has a `resourceVersion`. An object that the API server creates has `managedFields`, and a `uid` when
+    it is validated (apiserver v0.36 `pkg/endpoints/handlers/create.go`). A file has none of them. Autoscalers set the
+    number through the subresource `scale`, so an update of the object itself that changes it has another sender.
     """
     metadata = workload["metadata"]
     if metadata["resourceVersion"]:
@@ -95,7 +95,7 @@ def _is_written(workload: Field, number: int, ctx: AnyContext) -> bool:
 
 
 def _scalers(target: ScaleTarget, number: int, ctx: AnyContext) -> Iterator[str]:
-    """Yield the autoscalers that set another number of replicas than that of the manifest, as words for a message."""
+    """Yield the autoscalers that set another number of replicas than the manifest, as text for a message."""
     for need in _SCALERS:
         for scaler in _of(need.kind, target, ctx):
             if need.kind is SCALED_OBJECT:

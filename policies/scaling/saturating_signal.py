@@ -57,9 +57,9 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import AnyContext
 
 _UTILIZATION: Final = frozenset({"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "nv_gpu_utilization"})
-# An adapter chooses the names of metrics for autoscalers: mostly those of Prometheus, in small letters or not.
+# An adapter chooses the names of metrics for autoscalers: usually those of Prometheus, in any case.
 _OF_AUTOSCALERS: Final = _UTILIZATION | {name.lower() for name in _UTILIZATION} | {"gpu_utilization"}
-# Servers of language models, and the metric of requests that wait in each; Triton serves models of every sort.
+# Servers of language models, and the metric of their waiting requests; Triton also serves other models.
 _WAITING: Final = {
     "SGLang": "sglang:num_queue_reqs",
     "TensorRT-LLM": "",
@@ -76,7 +76,7 @@ _NEEDS: Final = (*TARGET_NEEDS, *_STARTED)
 
 @validates(SCALED_OBJECT, mode=Stance.WARN, needs=_NEEDS)
 def check_scaled_object(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Report each query that reads nothing but GPU utilization."""
+    """Report each query that reads only GPU utilization."""
     if has_formula(scaled_object) or maximum(scaled_object) <= 1:
         return
     for trigger, query in ctx.derived(queries):
@@ -110,7 +110,7 @@ def _finding(where: Field, metric: str, scaler: Field, ctx: AnyContext) -> Itera
 
 
 def _server(kind: Kind, workload: Field) -> str:
-    """Return which server of language models a workload runs; empty where none is seen."""
+    """Return the language model server that a workload runs; empty if none is recognized."""
     containers = (
         container
         for template in pod_templates(kind.group, kind.name, workload)

@@ -62,7 +62,7 @@ _NEVER_FROM_ZERO: Final = frozenset({"cpu", "memory"})
 
 @validates(SCALED_OBJECT, mode=Stance.WARN, needs=TARGET_NEEDS)
 def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Find ScaledObjects that may go to zero and have no trigger that could bring them back."""
+    """Report ScaledObjects that may scale to zero and have no trigger that could scale them up again."""
     lowest = floor(scaled_object)
     target = scale_target(scaled_object)
     if target is None or lowest.integer or has_formula(scaled_object) or _forced(scaled_object):
@@ -91,7 +91,7 @@ def _forced(scaled_object: Field) -> bool:
 
 
 def _starts_anyway(ask: Field, scaled_object: Field) -> bool:
-    """Tell whether a query without a result still counts as active: 0 is above a threshold, or is an error."""
+    """Tell whether a trigger is active without a result of its query, because 0 is above a threshold or an error."""
     metadata = ask["metadata"]
     activation = number(metadata["activationThreshold"].text)
     if is_false(metadata["ignoreNullValues"].text.strip()):

@@ -125,7 +125,7 @@ def check_autoscaler(autoscaler: Field, ctx: Context[Params]) -> Iterator[Violat
 
 
 def _reads_averages(scaled_object: Field, ctx: Context[Params]) -> bool:
-    """Tell whether every trigger is a query over time, so that the metric does not fall at once."""
+    """Tell whether every trigger is a query over time, so that the metric does not drop immediately."""
     if any(trigger["type"].text != "prometheus" for trigger in scaled_object["spec", "triggers"]):
         return False
     return all(any(call.name.endswith("_over_time") for call in query.calls) for _, query in ctx.derived(queries))
@@ -145,7 +145,7 @@ def _short_window(down: Field, at_most: Stance, ctx: Context[Params]) -> Iterato
 
 
 def _is_slow(policy: Field, least: int) -> bool:
-    """Tell whether a policy removes only a part of the Pods in a period of at least so many seconds."""
+    """Tell whether a policy removes only a part of the Pods in a period of at least `least` seconds."""
     part = policy["type"].text == "Pods" or (policy["value"].integer or 0) < 100
     return part and (policy["periodSeconds"].integer or 0) >= least
 

@@ -86,7 +86,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 @mutates(SCALED_OBJECT, params=Params, needs=TARGET_NEEDS)
 def bound(scaled_object: Field, ctx: Context[Params]) -> Iterator[Patch]:
-    """Add the defaults that the platform turned on, where the target asks for GPUs."""
+    """Add the defaults that the platform enables, if the target requests GPUs."""
     params = ctx.params
     if not (params.default_max or params.default_fallback or params.default_stabilization is not None):
         return
@@ -173,6 +173,6 @@ def _gpus(replicas: int, demand: GpuDemand | None) -> str:
 
 
 def _product(replicas: int, demand: GpuDemand) -> str:
-    """Write the sum people would check: `100 x 8 GPUs = 800 GPUs`."""
+    """Return the product as text: `100 x 8 GPUs = 800 GPUs`."""
     gpus = whole_gpus(demand)
     return f"{replicas} x {gpus} GPUs = {math.ceil(gpus * replicas)} GPUs"

@@ -45,7 +45,7 @@ _FOR_COUNTERS: Final = frozenset({"increase", "irate", "rate"})
 
 @validates(SCALED_OBJECT, mode=Stance.WARN, needs=TARGET_NEEDS)
 def check(_: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Report each metric of a query that is misnamed, and each gauge whose rate is asked for."""
+    """Report each misnamed metric of a query, and each rate of a gauge."""
     at_most = ctx.derived(highest_stance)
     for trigger, read in ctx.derived(queries) if at_most else ():
         query, selectors = trigger["metadata", "query"], read.selectors

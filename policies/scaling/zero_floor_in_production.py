@@ -61,7 +61,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 @validates(objects.SCALED_OBJECT, params=Params, mode=Stance.WARN, needs=(*TARGET_NEEDS, *_LABEL_NEEDS))
 def check(scaled_object: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Compare the fewest replicas with those that the service level asks for."""
+    """Compare the minimum number of replicas with that of the service level."""
     lowest = floor(scaled_object)
     replicas = lowest.integer or 0
     if replicas >= max(ctx.params.sla_min.values(), default=0):
@@ -82,7 +82,7 @@ def check(scaled_object: Field, ctx: Context[Params]) -> Iterator[Violation | Sk
 
 
 def _unknown(scaled_object: Field, ctx: Context[Params]) -> Iterator[Skip]:
-    """Say whose labels could ask for more, and are not known."""
+    """Yield a skip for each object whose unknown labels could require more."""
     target = scale_target(scaled_object)
     if target and target_workload(target, ctx) is None:
         yield Skip(f"the Pod template of {target} is unknown")
@@ -92,7 +92,7 @@ def _unknown(scaled_object: Field, ctx: Context[Params]) -> Iterator[Skip]:
 
 
 def _levels(scaled_object: Field, ctx: Context[Params]) -> Iterator[tuple[int, str]]:
-    """Yield the fewest replicas that each statement asks for, and what states it."""
+    """Yield the minimum number of replicas of each service level, and its source as text."""
     target = scale_target(scaled_object)
     workload = target_workload(target, ctx) if target else None
     labels = {
