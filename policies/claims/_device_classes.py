@@ -9,7 +9,7 @@ from gpugate.policies.sdk.gpu_demand import readable_cel
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
 
-# The domain of a vendor's drivers, where it differs from that of its resources.
+# The domain of a vendor's drivers, if it differs from that of its resources.
 _DRIVER_DOMAINS: Final = {"aws.amazon.com": "aws.com", "gpu.intel.com": "intel.com", "habana.ai": "intel.com"}
 
 _KNOWN: Final = frozenset({*_DRIVER_DOMAINS, "amd.com", "google.com", "nvidia.com"})
@@ -27,13 +27,13 @@ def driver_domain(resource: str) -> str:
 
 
 def is_of_vendor(driver: str, resource: str) -> bool:
-    """Tell whether a driver is of the vendor of an extended resource: gpu.nvidia.com and nvidia.com/gpu."""
+    """Tell whether a driver belongs to the vendor of an extended resource, such as gpu.nvidia.com to nvidia.com/gpu."""
     domain = driver_domain(resource)
     return driver == domain or driver.endswith(f".{domain}")
 
 
 def mentions_vendor(device_class: Field, resource: str) -> bool:
-    """Tell whether a selector of a class names the vendor of a resource: as driver, or as the domain of an attribute."""
+    """Tell whether a selector of a class names a resource's vendor, as driver or as the domain of an attribute."""
     domain = driver_domain(resource)
     selectors = device_class["spec", "selectors"]
     return any(domain in readable_cel(selector["cel", "expression"]) for selector in selectors)

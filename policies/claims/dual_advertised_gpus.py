@@ -47,7 +47,7 @@ _CLASS_NEED: Final = Need(DEVICE_CLASS, ("spec.selectors",))
 
 @validates(DEVICE_CLASS, mode=Stance.WARN, needs=(*NODE_TYPE_NEEDS, _CLASS_NEED))
 def check(device_class: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report the nodes on which the driver of a class offers GPUs that a device plugin offers too."""
+    """Report the nodes on which a class's driver and a device plugin both offer GPUs."""
     for driver in _drivers(device_class, ctx):
         nodes, slices = ctx.facts.list(NODE), ctx.facts.list(RESOURCE_SLICE)
         for fact in (nodes, slices):
@@ -69,7 +69,7 @@ def _violation(device_class: Field, driver: str, names: tuple[str, ...]) -> Viol
 
 
 def _drivers(device_class: Field, ctx: AnyContext) -> Iterator[str]:
-    """Yield the drivers whose findings are reported at this class: it has their name, or is the first of their classes."""
+    """Yield the drivers whose findings this class gets: it has their name, or is the first of their classes."""
     name = device_class["metadata", "name"].text
     fact = ctx.facts.list(DEVICE_CLASS)
     others = [] if isinstance(fact, Unavailable) else [(o["metadata", "name"].text, o) for o in fact.items]
@@ -90,7 +90,7 @@ def _offered_twice(nodes: Known, ctx: AnyContext) -> dict[str, tuple[str, ...]]:
         name = node["metadata", "name"].text
         counts: dict[str, int] = {}
         for (driver, _, profile, _), count in devices.get(name, ()):
-            # A slice is a part of a GPU that is counted.
+            # A slice is part of a GPU that is counted already.
             counts[driver] = counts.get(driver, 0) + (0 if profile else count)
         for driver, count in counts.items():
             if _is_offered(node, driver, count, ctx):

@@ -117,7 +117,7 @@ def _beside_another(device_class: Field, field: Field, ctx: Context[Params]) -> 
 
 
 def _age(device_class: Field, resource: str, *, is_dated: bool) -> tuple[str, bool, str]:
-    """Return what orders classes: the time of creation if all have one, then those with the vendor's name first."""
+    """Return the sort key of a class: its time of creation if all have one, then whether it has the vendor's name."""
     name = device_class["metadata", "name"].text
     created = device_class["metadata", "creationTimestamp"].text if is_dated else ""
     return created, not name.endswith(driver_domain(resource)), name

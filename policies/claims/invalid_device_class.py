@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
-_SHOWN: Final = 80  # characters of a name, which may have any length
+_SHOWN: Final = 80  # characters of a name in a message; names may have any length
 _GPU: Final = "nvidia.com/gpu"
 _REFUSED: Final = (
     "The API server refuses the object: the name of a DeviceClass must be a DNS subdomain, without a slash."
@@ -50,10 +50,10 @@ _UNALLOCATED: Final = "No device can be allocated for the claim, so its Pod stay
 
 @validates(DEVICE_CLASS)
 def check_class(device_class: Field, ctx: AnyContext) -> Iterator[Violation]:  # noqa: ARG001 -- every policy is handed it
-    """Compare the name with the form it must have."""
+    """Report an invalid name."""
     metadata = device_class["metadata"]
     name = metadata["name"] or metadata["generateName"]
-    # What the API server makes of generateName ends in letters and digits.
+    # A name that the API server generates ends in letters and digits.
     whole = name.text if metadata["name"] else f"{name.text}x"
     if name and not formats.is_subdomain(whole):
         yield Violation(
@@ -63,7 +63,7 @@ def check_class(device_class: Field, ctx: AnyContext) -> Iterator[Violation]:  #
 
 @validates(RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, needs=(Need(DEVICE_CLASS, ()),))
 def check_claim(claim: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Compare every requested class with the form of a name, and with the existing classes."""
+    """Report requested classes with invalid names, and those that do not exist."""
     fact = ctx.facts.list(DEVICE_CLASS)
     for request in written_requests(claim, ctx):
         for ask in alternatives(request):

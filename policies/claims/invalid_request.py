@@ -46,15 +46,15 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.field import Field
 
-# Source: Kubernetes v1.36 `pkg/apis/resource/validation/validation.go` (validateDeviceClaim and what it calls),
-# `pkg/apis/resource/types.go` (sizes). Selectors are compiled there, which is left to the API server.
+# Source: Kubernetes v1.36 `pkg/apis/resource/validation/validation.go` (validateDeviceClaim and the functions that it
+# calls), `pkg/apis/resource/types.go` (sizes). Only the API server compiles selectors.
 MOST_REQUESTS: Final = 32
 _MOST_ALTERNATIVES: Final = 8
 _MODES: Final = ("ExactCount", "All")
 
 
 def faults_of_request(request: Field, version: str) -> Iterator[Violation]:
-    """Yield what is wrong with one request in an API version."""
+    """Yield the faults of one request in an API version."""
     yield from _of_form(request, version)
     yield from _of_alternatives(request["firstAvailable"])
     for ask in alternatives(request):
@@ -62,7 +62,7 @@ def faults_of_request(request: Field, version: str) -> Iterator[Violation]:
 
 
 def faults_of_names(named: Iterable[Field], term: str) -> Iterator[Violation]:
-    """Yield the names of requests or alternatives that are missing, duplicate, or not a DNS label."""
+    """Yield missing, duplicate and invalid names of requests or alternatives."""
     earlier: set[str] = set()
     for element in named:
         name = element["name"].text
@@ -78,7 +78,7 @@ def faults_of_names(named: Iterable[Field], term: str) -> Iterator[Violation]:
 
 
 def faults_of_references(devices: Field) -> Iterator[Violation]:
-    """Yield the requests that a constraint or a configuration names and the claim does not have."""
+    """Yield the requests that a constraint or a configuration names and the claim does not contain."""
     known: set[str] = set()
     for request in devices["requests"]:
         known.add(request["name"].text)
@@ -170,7 +170,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 @validates(RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, params=Params)
 def check(claim: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Report faults of the requests, of their names, of references to them, and what is too much."""
+    """Report faults of the requests, of their names and references, and amounts above the maximum."""
     if made_by_kubernetes(ctx):
         return
     devices = written_spec(claim, ctx)["devices"]

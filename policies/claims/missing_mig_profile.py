@@ -57,11 +57,11 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 @validates(RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, params=Params, mode=Stance.WARN)
 def check(claim: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Look for a selector on the size, and for one that looks in the wrong place."""
+    """Report a missing selector for the profile, and a selector with the wrong domain."""
     for request in written_requests(claim, ctx):
         for ask in alternatives(request):
             device_class = ask["deviceClassName"].text
-            # A request for all devices, or with administrative access, selects no size.
+            # A request for all devices, or with administrative access, needs no profile.
             exempt = ask["allocationMode"].text == "All" or ask["adminAccess"].value is True
             if not exempt and any(formats.matches(pattern, device_class) for pattern in ctx.params.device_classes):
                 yield from _of_slices(ask, device_class)

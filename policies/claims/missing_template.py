@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @validates(POD, mode=Stance.WARN, needs=(Need(RESOURCE_CLAIM_TEMPLATE, ()),), concerns=HAS_CLAIM)
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Look up every template that the Pod names."""
+    """Report each missing template that the Pod names."""
     for claim in pod["spec", "resourceClaims"]:
         template = claim["resourceClaimTemplateName"]
         if not template.text:

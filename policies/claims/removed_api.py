@@ -57,9 +57,9 @@ if TYPE_CHECKING:
 
 V1: Final = "resource.k8s.io/v1"
 
-# Members of v1alpha3 in Kubernetes 1.31 that no later version has.
+# Members of v1alpha3 in Kubernetes 1.31 that later versions do not have.
 _DROPPED: Final = ("controller", "suitableNodes")
-# What the API server and kubectl write, not people.
+# Metadata that the API server and kubectl write.
 _BOOKKEEPING: Final = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -71,12 +71,12 @@ def fields_left_out(obj: Field, kind: str) -> tuple[str, ...]:
 
 
 def keeps_shape(obj: Field, kind: GroupVersionKind) -> bool:
-    """Tell whether only the version of an object must change."""
+    """Tell whether the object only needs another version."""
     return not fields_left_out(obj, kind.kind) and (kind.kind == "DeviceClass" or kind.version not in INLINE_VERSIONS)
 
 
 def as_v1(obj: Field, kind: GroupVersionKind) -> dict[str, Json] | None:
-    """Return an object in v1, without its status; None where v1 cannot express a request."""
+    """Return an object in v1, without its status; None if v1 cannot express a request."""
     old = claim_spec_of(obj, kind.kind)
     spec: dict[str, Json] = {key: value for key, value in old.mapping.items() if key not in _DROPPED}
     if kind.kind != "DeviceClass":
@@ -90,7 +90,7 @@ def as_v1(obj: Field, kind: GroupVersionKind) -> dict[str, Json] | None:
 
 
 def _request(request: Field) -> dict[str, Json]:
-    """Return a request with its members under `exactly`; empty where it has them elsewhere too, or is no object."""
+    """Return a request with its members under `exactly`; empty if it has others, or is not an object."""
     inline: dict[str, Json] = {key: request[key].value for key in own_members(request)}
     others = {key: value for key, value in request.mapping.items() if key not in MEMBERS}
     if not inline:
@@ -129,7 +129,7 @@ _LIFECYCLES: Final = {
 
 @validates(RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, DEVICE_CLASS, mode=Stance.WARN)
 def check(obj: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Report the version that was sent, with the object in v1."""
+    """Report the version that the user sent, with the object in v1 as the fix."""
     # The API server may have converted the object; the user wrote the other version.
     sent = ctx.request.requested_kind or ctx.request.kind
     lifecycle = _LIFECYCLES.get(sent.version)
@@ -146,7 +146,7 @@ def check(obj: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 @validates(OLD_RESOURCE_CLAIM, OLD_RESOURCE_CLAIM_TEMPLATE, RESOURCE_CLASS, mode=Stance.WARN)
 def check_old(_obj: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Report the versions with another model of devices, which no later version can be made from."""
+    """Report the versions with another device model, which cannot be converted."""
     sent, version = ctx.request.kind, ctx.target.kubernetes
     lifecycle = _LIFECYCLES[sent.version]
     if not at_least(version, _V1_SINCE):

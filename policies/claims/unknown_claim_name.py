@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _NAMES_CLAIM: Final = Each("resources.claims", EVERY_OBJECT)
 _USES_CLAIM: Final = Each("spec.containers", _NAMES_CLAIM) | Each("spec.initContainers", _NAMES_CLAIM)
-# Groups whose workloads contain Pod templates that become Pods as they are written.
+# API groups of workloads whose Pod templates become Pods unchanged.
 _COPIED: Final = frozenset(
     {
         *("", "apps", "batch", "jobset.x-k8s.io", "kubeflow.org", "leaderworkerset.x-k8s.io", "ray.io"),
@@ -61,7 +61,7 @@ _SHOWN: Final = 3
 
 @validates(POD, needs=CLAIM_NEEDS, concerns=_USES_CLAIM)
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Compare the names in the resources of each container with the claims of the Pod, and with their requests."""
+    """Report names in the resources of containers that no claim of the Pod, or no request of it, has."""
     group = ctx.wrapper.kind.group if ctx.wrapper else ""
     if group not in _COPIED:
         return

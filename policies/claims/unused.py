@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 @validates(POD, mode=Stance.WARN, needs=CLAIM_NEEDS, concerns=HAS_CLAIM)
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report each claim for accelerators, or request of it, that no container names."""
+    """Report each accelerator claim, or request of one, that no container names."""
     uses = _uses(pod)
     claims = tuple(pod["spec", "resourceClaims"])
     if not uses.keys() <= {claim["name"].text for claim in claims}:
@@ -88,7 +88,7 @@ def _violation(claim: Field, unused: list[str], *, partly: bool) -> Violation:
 
 
 def _uses(pod: Field) -> dict[str, frozenset[str]]:
-    """Return claim -> the requests of it that containers name; an empty name stands for all of them."""
+    """Return claim -> its requests that containers name; an empty name stands for all of them."""
     uses: dict[str, set[str]] = {}
     spec = pod["spec"]
     for holder in (spec, *spec["containers"], *spec["initContainers"]):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     _Bounds = tuple[int, int]
 
-# What a policy that asks for the replicas of a workload declares that it looks up.
+# The needs of a policy that reads the replicas of a workload.
 SCALER_NEEDS: Final = (
     Need(HORIZONTAL_POD_AUTOSCALER, ("spec.maxReplicas", "spec.minReplicas", "spec.scaleTargetRef")),
     Need(
@@ -30,7 +30,7 @@ _KEDA_MAXIMUM: Final = 100
 
 
 class Replicas(Struct, frozen=True):
-    """The fewest and the most Pods of a workload; `certain` when nothing can scale it that is not known."""
+    """The fewest and the most Pods of a workload; `certain` if no unknown scaler can change them."""
 
     least: int
     most: int
@@ -38,7 +38,7 @@ class Replicas(Struct, frozen=True):
 
 
 def replicas_of(workload: Field, target: ScaleTarget, ctx: AnyContext) -> Replicas:
-    """Return the bounds of what scales a workload, else the number it says itself, 1 where it says none.
+    """Return the bounds of a workload's scaler, or else its own number of replicas, 1 by default.
 
     KEDA's defaults are 0 and 100 replicas (v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go`), an autoscaler's minimum
     is 1 (`autoscaling/v2`).

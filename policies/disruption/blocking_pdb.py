@@ -49,12 +49,12 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import AnyContext
 
 _FIELDS: Final = ("metadata.ownerReferences", "spec.replicas", "spec.template.metadata.labels", *TEMPLATE_FIELDS)
-# What a policy that asks for the selected workloads declares that it looks up.
+# The needs of a policy that reads the selected workloads.
 SELECTED_NEEDS: Final = (*(Need(kind, _FIELDS) for kind in TARGET_KINDS), *SCALER_NEEDS, *CLAIM_NEEDS)
 
 
 class Selected(Struct, frozen=True):
-    """A workload, how many Pods it has, and the accelerators that each Pod requests."""
+    """A workload, its number of Pods, and the accelerators that each Pod requests."""
 
     name: str
     replicas: Replicas
@@ -79,7 +79,7 @@ _DEMAND: Final = {kind: partial(workload_demand, kind) for kind in TARGET_KINDS}
 
 
 def _labels(workload: Field, _ctx: AnyContext) -> dict[str, str] | None:
-    """Return the labels of a workload's Pods; None where a Deployment has the workload."""
+    """Return the labels of a workload's Pods; None if a Deployment owns the workload."""
     owners = {owner["kind"].text for owner in workload["metadata", "ownerReferences"]}
     return None if DEPLOYMENT.name in owners else workload["spec", "template", "metadata", "labels"].labels
 
@@ -97,13 +97,13 @@ class _Share(Struct, frozen=True):
         return f"{self.number}%" if self.percent else str(self.number)
 
     def of(self, pods: int) -> int:
-        """Return how many of some Pods this is, rounded up."""
+        """Return this share of some Pods, rounded up."""
         return -(-self.number * pods // 100) if self.percent else self.number
 
 
 @validates(POD_DISRUPTION_BUDGET, needs=SELECTED_NEEDS)
 def check(budget: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Report a budget that allows no eviction at any number of Pods, or at the smallest one."""
+    """Report a budget that allows no eviction at any number of Pods, or at the smallest number."""
     spec = budget["spec"]
     unavailable, available = _share(spec["maxUnavailable"]), _share(spec["minAvailable"])
     if not spec["selector"] or (unavailable is None and available is None):
@@ -125,7 +125,7 @@ def check(budget: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 
 def _compared(spec: Field, available: _Share, selected: tuple[Selected, ...], at_most: Stance) -> Iterator[Violation]:
-    """Compare with the fewest and the most Pods that the selected workloads have together."""
+    """Compare `minAvailable` with the fewest and the most Pods of all selected workloads."""
     least = sum(workload.replicas.least for workload in selected)
     most = sum(workload.replicas.most for workload in selected)
     path, owner = spec["minAvailable"].path, _owner(selected)
@@ -152,7 +152,7 @@ def _one_at_a_time(spec: Field) -> Patches:
 
 
 def _share(field: Field) -> _Share | None:
-    """Read a number or a percentage; None where there is neither."""
+    """Return a number or a percentage; None for other values."""
     if field.integer is not None:
         return _Share(field.integer, percent=False)
     digits = field.text.removesuffix("%")

@@ -71,7 +71,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     needs=(_BUDGETS, *SCALER_NEEDS, *CLASS_NEEDS),
 )
 def check(workload: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Look for a budget that selects the Pods."""
+    """Report a workload whose Pods no budget selects."""
     kind = DEPLOYMENT if DEPLOYMENT.covers(ctx.request.kind) else STATEFUL_SET
     for pods in template_contexts(kind, workload, ctx):
         demand = pods.derived(gpu_demand)
@@ -80,7 +80,7 @@ def check(workload: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
         if not demand and demand.doubt:
             yield demand.doubt
             continue
-        # Before the API server generates a name, `generateName` takes its place.
+        # `generateName` replaces the name until the API server generates it.
         name = ctx.request.name or ctx.request.generate_name
         target = ScaleTarget(kind.group, kind.name, name)
         yield from _without_budget(workload, pods.subject["metadata", "labels"].labels, target, ctx)

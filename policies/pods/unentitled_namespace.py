@@ -89,7 +89,7 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     if doubt:
         yield doubt
         return
-    # One finding for all templates: the first that requests GPUs has it.
+    # One finding for all templates, at the first that requests GPUs.
     if ctx.wrapper and ctx.wrapper.memo.setdefault(_FIRST, pod.path) != pod.path:
         return
     namespace = ctx.request.namespace

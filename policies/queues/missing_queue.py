@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 _LABELS: Final = {"kueue": QUEUE_LABEL, "kai": "kai.scheduler/queue"}
 _NAMES: Final = {"kueue": "Kueue", "kai": "KAI"}
-# KAI v0.10 `pkg/podgrouper`: a queue is also computed of this label.
+# KAI v0.10 `pkg/podgrouper` also derives a queue from this label.
 _KAI_PROJECT: Final = "project"
 # The LocalQueue that Kueue assigns by default (v0.14 `pkg/controller/constants`, DefaultLocalQueueName).
 _DEFAULT: Final = "default"
@@ -93,7 +93,7 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     label = ctx.params.label or _LABELS[ctx.params.system]
     if not ctx.derived(gpu_demand) or _has_queue(pod, label, ctx):
         return
-    # One finding for all templates: the first that requests GPUs has it.
+    # One finding for all templates, at the first that requests GPUs.
     if ctx.wrapper and ctx.wrapper.memo.setdefault(_FIRST, pod.path) != pod.path:
         return
     metadata = _metadata(pod, ctx)
@@ -126,7 +126,7 @@ def _has_queue(pod: Field, label: str, ctx: Context[Params]) -> bool:
 
 
 def _metadata(pod: Field, ctx: Context[Params]) -> Field:
-    """Return the metadata in which the label belongs: of the workload, of a CronJob's Jobs, or of a bare Pod."""
+    """Return the metadata for the label: that of the workload, of a CronJob's Jobs, or of a bare Pod."""
     if ctx.wrapper is None:
         return pod["metadata"]
     root = ctx.wrapper.root

@@ -91,7 +91,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     if not quotas.complete:
         yield Skip("other ResourceQuotas may exist")
         return
-    # One finding for all templates: the first that requests GPUs has it.
+    # One finding for all templates, at the first that requests GPUs.
     if ctx.wrapper and ctx.wrapper.memo.setdefault(_FIRST, pod.path) != pod.path:
         return
     metadata = ctx.wrapper.root["metadata"] if ctx.wrapper else pod["metadata"]
