@@ -1,4 +1,4 @@
-"""Which resources and device classes are accelerators, and the taint their nodes carry.
+"""The resources and device classes that are accelerators, and the taints of their nodes.
 
 Sources: Karpenter AWS provider v1.14.1 (`pkg/apis/v1/labels.go`), NVIDIA k8s-device-plugin v0.20.0, NVIDIA DRA driver
 v0.4.1 (`deployments/helm/.../deviceclass-*.yaml`), AWS Neuron 2.20 release notes, `kubernetes/api` v0.36
@@ -9,7 +9,7 @@ gpumem-percentage, gpucores). As of 2026-11-22.
 
 from __future__ import annotations
 
-# Extended resources that a container asks for. `*` stands for any run of characters.
+# Extended resources of accelerators. `*` stands for any run of characters.
 RESOURCES = (
     "nvidia.com/gpu",
     "nvidia.com/gpu.shared",
@@ -25,7 +25,7 @@ RESOURCES = (
     "gpu.intel.com/*",
 )
 
-# Amounts of memory or cores of a device, and access for monitoring: they are not counted as devices.
+# Amounts of memory or cores of a device, and access for monitoring, which do not count as devices.
 AMOUNTS = (
     "nvidia.com/gpucores",
     "nvidia.com/gpumem*",
@@ -35,7 +35,7 @@ AMOUNTS = (
     "gpu.intel.com/tiles",
 )
 
-# A container may name a device class as if it were a resource (Kubernetes 1.36, DRAExtendedResource).
+# A container may name a device class like a resource (Kubernetes 1.36, DRAExtendedResource).
 IMPLICIT_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 DEVICE_CLASSES = (
@@ -46,10 +46,10 @@ DEVICE_CLASSES = (
     "neuron.aws.com",
 )
 
-# Which of these are shares of a GPU: MIG slices, and GPUs shared by time-slicing or MPS.
+# The resources that are shares of a GPU: MIG slices, and GPUs shared by time-slicing or MPS.
 SHARES = ("nvidia.com/mig-*", "nvidia.com/*.shared", "mig.nvidia.com", "mig-*.nvidia.com")
 
-# The taint key on nodes that offer a resource or a device class. The first pattern that fits decides.
+# The taint key on nodes that offer a resource or a device class. The first matching pattern applies.
 TAINT_KEYS = {
     "nvidia.com/*": "nvidia.com/gpu",
     "*.nvidia.com": "nvidia.com/gpu",
@@ -60,8 +60,8 @@ TAINT_KEYS = {
     "google.com/tpu": "google.com/tpu",
 }
 
-# Capacity that Karpenter knows before a node exists (core and AWS provider v1.14.1). A Pod that asks only for others
-# (MIG slices, shared GPUs) gets no node, unless a NodeOverlay or a node made otherwise offers them.
+# Capacity that Karpenter knows before a node exists (core and AWS provider v1.14.1). A Pod that requests only other
+# accelerators (MIG slices, shared GPUs) gets no node, unless a NodeOverlay or an existing node offers them.
 PROVISIONED_BY_KARPENTER = frozenset(
     {
         "nvidia.com/gpu",

@@ -1,6 +1,6 @@
-"""Harms that policies prevent, as they were seen on real controllers: what happened, what gpugate did, what it would cost.
+"""Harms that policies prevent, observed on real controllers: what happened, what gpugate did, and the cost.
 
-The facts stand in `harms_seen.json`, written by the end-to-end tests that show them (`make harms RECORD=1`).
+The end-to-end tests that show the harms write `harms_seen.json` (`make harms RECORD=1`).
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import msgspec
 
 
 class SeenHarm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One harm.
+    """A harm.
 
     Attributes:
         policy: the id of the policy that prevents it.
-        test: the file that shows it, in this repository, and the name of the test, with `::` between.
-        happened: a sentence without its full stop: what happened without gpugate.
-        seconds: how long that took.
+        test: the file in this repository and the name of the test that shows it, separated by `::`.
+        happened: what happened without gpugate, a sentence without its full stop.
+        seconds: the duration.
         prevented: what happened with gpugate instead.
-        gpu_hours: GPUs that were paid for in vain, in hours of a day; 0 where none were.
-        dollars: what their nodes cost a day, on demand in us-east-1.
-        controllers: what it was seen on, by name and version.
-        date: when, as in 2026-11-21.
+        gpu_hours: GPU hours per day that were paid but not used; 0 if there were none.
+        dollars: the cost of their nodes per day, on demand in us-east-1.
+        controllers: the controllers on which it was observed, by name and version.
+        date: the date of the observation, such as 2026-11-21.
     """
 
     policy: str
@@ -37,6 +37,6 @@ class SeenHarm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 def load_harms_seen() -> tuple[SeenHarm, ...]:
-    """Read the harms that are part of this package, in the order of the policies' ids."""
+    """Return the harms of this package, sorted by policy."""
     content = pkgutil.get_data(__package__, "harms_seen.json") or b"[]"
     return msgspec.json.decode(content, type=tuple[SeenHarm, ...])

@@ -1,4 +1,4 @@
-"""Which accelerators the published images for EKS have drivers for.
+"""The accelerators for which the published images for EKS have drivers.
 
 Sources, read on 2026-11-23:
 
@@ -20,7 +20,7 @@ import msgspec
 
 
 class Image(msgspec.Struct, frozen=True):
-    """A published image: the architectures of its nodes, and whose accelerators it has drivers for.
+    """A published image: the architectures of its nodes, and the manufacturers for whose accelerators it has drivers.
 
     Manufacturers and architectures are values of the labels `instance-gpu-manufacturer` (or that of other accelerators)
     and `kubernetes.io/arch`.
@@ -44,7 +44,7 @@ ALIASES: Final = {
 }
 
 _ARCHITECTURES: Final = {"x86_64": _X86, "arm64": _ARM, "aarch64": _ARM}
-# Drivers by image family and variant; a variant that is not written is the standard one.
+# Drivers by image family and variant; without a variant, for the standard one.
 _DRIVERS: Final = {
     ("al2", ""): _NOTHING,
     ("al2", "gpu"): _NVIDIA | _NEURON,
@@ -75,9 +75,9 @@ _LONGEST: Final = 256  # characters of a name that is compared with the patterns
 
 
 def published(text: str) -> Image | None:
-    """Return the image that a name or an SSM parameter means; None for other images.
+    """Return the published image with a name or an SSM parameter; None for other images.
 
-    A name may end with a wildcard behind the variant.
+    A name may end with a wildcard after the variant.
     """
     if len(text) > _LONGEST:
         return None
@@ -89,7 +89,8 @@ def published(text: str) -> Image | None:
     return None
 
 
-# The first version of a family whose driver supports an instance family, or the last one that is known not to.
+# The first version of a family whose driver supports an instance family, or the last one that is known not to support
+# it.
 _FIRST: Final = {("al2023", "g7"): "v20260917"}
 _LAST_WITHOUT: Final = {("bottlerocket", "g7"): (1, 62, 1)}
 _DATE: Final = re.compile(r"v[0-9]{8}")

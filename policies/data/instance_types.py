@@ -1,4 +1,4 @@
-"""Instance types: the labels that Karpenter matches, what Pods can ask of them, and their price.
+"""Instance types: the labels that Karpenter matches, the resources that Pods can request, and their price.
 
 Those of EC2, with their source and date, are in `instance_types.json`, made by `gpugate.tools.instance_types`.
 A set of types is an integer whose bit n stands for the n-th type.
@@ -22,45 +22,45 @@ GPU_NAME: Final = "karpenter.k8s.aws/instance-gpu-name"
 ACCELERATOR_NAME: Final = "karpenter.k8s.aws/instance-accelerator-name"
 # The digits of the largest number of 64 bits.
 _LONGEST_NUMBER: Final = 19
-# What EC2's types have: whole CPUs, and MiB of memory.
+# Labels for the capacity of EC2's types: whole CPUs, and MiB of memory.
 _CAPACITY: Final = {"cpu": "karpenter.k8s.aws/instance-cpu", "memory": "karpenter.k8s.aws/instance-memory"}
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """Types in the order of a whole number that some of them have, such as a GPU count.
+    """Types ordered by a whole number that some of them have, such as the number of GPUs.
 
-    `reach[i]` is the set of types that have `numbers[i]` or more; `numbers` ascend.
+    `reach[i]` is the set of types with `numbers[i]` or more; `numbers` ascend.
     """
 
     numbers: tuple[int, ...]
     reach: tuple[int, ...]
 
     def at_least(self, number: int) -> int:
-        """Return the types whose number is this or more."""
+        """Return the types with at least this number."""
         index = bisect_left(self.numbers, number)
         return self.reach[index] if index < len(self.reach) else 0
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceTypes:
-    """The catalogue as an index.
+    """A catalogue of instance types as an index.
 
     Attributes:
         version: of the Karpenter AWS provider whose reference it was taken from; empty for a platform's own types.
-        date: when it was taken; empty for a platform's own types.
-        names: every type; the position of a name is the bit that stands for it.
-        positions: the same, the other way round.
+        date: the date of the reference; empty for a platform's own types.
+        names: all types; the position of a name is its bit.
+        positions: name -> position.
         prices: USD an hour by position, for EC2 on demand in us-east-1; None if the price is unknown.
         values: label -> value -> types. The label of the type's own name is only in it if types share its values.
-        labelled: label -> types that carry it, whatever its value.
+        labelled: label -> types with the label, regardless of its value.
         scales: label -> types by its number, for labels whose values are numbers.
-        allocatable: resource -> types by how much of it Pods can have: millicores, MiB or whole devices.
-        capacity: `cpu` and `memory` -> types by how much of it they have: whole CPUs and MiB.
+        allocatable: resource -> types by the amount that Pods can request: millicores, MiB or whole devices.
+        capacity: `cpu` and `memory` -> types by their capacity: whole CPUs and MiB.
         everything: all types.
         accelerated: types with a GPU, a part of one, or another accelerator.
-        complete: whether a node of another type cannot come.
+        complete: whether nodes of other types never exist.
         has_devices: whether a type offers devices through DRA, which `allocatable` does not contain.
-        spellings: label -> spelling -> place and value; filled when a value is first searched for.
+        spellings: label -> spelling -> position and value; filled by the first search for a value.
     """
 
     version: str
@@ -80,11 +80,11 @@ class InstanceTypes:
     spellings: dict[str, dict[str, tuple[int, str]]] = field(default_factory=dict, compare=False, repr=False)
 
     def __contains__(self, label: str) -> bool:
-        """Tell whether a label narrows instance types."""
+        """Tell whether instance types have a label."""
         return label in self.labelled
 
     def having(self, label: str) -> int:
-        """Return the types that carry a label, whatever its value."""
+        """Return the types with a label, regardless of its value."""
         return self.labelled.get(label, 0)
 
     def of(self, label: str, value: str) -> int:
@@ -95,7 +95,7 @@ class InstanceTypes:
         return self.values.get(label, {}).get(value, 0)
 
     def offering(self, resource: str) -> int:
-        """Return the types of which Pods can have some of a resource."""
+        """Return the types that offer a resource to Pods."""
         scale = self.allocatable.get(resource)
         return scale.at_least(1) if scale else 0
 
@@ -112,7 +112,7 @@ class InstanceTypes:
             types ^= lowest
 
     def label(self, label: str, position: int) -> str:
-        """Return the value of a label of one type; empty where it has none."""
+        """Return the value of a label of one type; empty if it has none."""
         if label == INSTANCE_TYPE and label not in self.values:
             return self.names[position]
         bit = 1 << position
@@ -131,7 +131,7 @@ class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def load_instance_types() -> InstanceTypes:
-    """Read the catalogue that is part of this package; once for a process."""
+    """Return the catalogue of this package, which is read once per process."""
     content = pkgutil.get_data(__package__, "instance_types.json") or b""
     stored = msgspec.json.decode(content, type=_Stored)
     values = {label: _sets(by_value) for label, by_value in stored.labels.items()}
@@ -154,12 +154,12 @@ def load_instance_types() -> InstanceTypes:
 
 
 class TypeRow(msgspec.Struct, frozen=True):
-    """One type of a platform's own, before it is indexed.
+    """A type of a platform, before it is indexed.
 
     Attributes:
         name: different for each type.
         labels: the labels that its nodes have.
-        allocatable: resource -> what Pods can have of it: millicores, MiB or whole devices.
+        allocatable: resource -> the amount that Pods can request: millicores, MiB or whole devices.
         capacity: `cpu` and `memory` -> whole CPUs and MiB.
         accelerated: whether it has an accelerator.
         has_devices: whether it offers devices through DRA.
@@ -213,7 +213,7 @@ def _scales(values: Mapping[str, Mapping[str, int]]) -> dict[str, Scale]:
 
 
 def _is_number(text: str) -> bool:
-    # Hosts choose the labels of their nodes: a number of any length and any script is none here.
+    # Hosts choose the labels of their nodes, so only ASCII digits of limited length count as numbers.
     return len(text) <= _LONGEST_NUMBER and text.isascii() and text.isdigit()
 
 

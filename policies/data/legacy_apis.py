@@ -1,4 +1,4 @@
-"""Karpenter's removed APIs: what replaces each kind, and where its fields went.
+"""Karpenter's removed APIs: the successors of kinds and of their fields.
 
 Sources: Karpenter's "v1beta1 migration" and "v1 migration" guides (`website/content/en/docs/upgrading/` in
 aws/karpenter-provider-aws at v0.32 and v1.1), `pkg/apis/v1alpha5` and `pkg/apis/v1beta1` at v0.31 and v1.0, `pkg/apis/v1`
@@ -15,7 +15,7 @@ import msgspec
 class LegacyApi(msgspec.Struct, frozen=True):
     """A kind that Karpenter no longer serves.
 
-    `removed` is the release that dropped it, `successor` the type to write instead; empty where there is none.
+    `removed` is the release that removed it, `successor` the type to write instead; empty if there is none.
     """
 
     group: str
@@ -26,7 +26,7 @@ class LegacyApi(msgspec.Struct, frozen=True):
 
 
 class Move(msgspec.Struct, frozen=True):
-    """Where a field went, with its content as it was; both are paths of keys, such as `spec.limits.resources`."""
+    """A renamed field with unchanged content; both paths are keys, such as `spec.limits.resources`."""
 
     old: str
     new: str
@@ -80,7 +80,7 @@ NODE_CLAIM_MOVES: Final = (
     Move("spec.resources", "spec.resources"),
     Move("spec.terminationGracePeriod", "spec.terminationGracePeriod"),
 )
-# The same for AWSNodeTemplate and for EC2NodeClass v1beta1: what kept its name and its shape.
+# The fields of AWSNodeTemplate and of EC2NodeClass v1beta1 that kept their name and shape.
 NODE_CLASS_MOVES: Final = tuple(
     Move(f"spec.{field}", f"spec.{field}")
     for field in (
@@ -100,7 +100,7 @@ NODE_CLASS_MOVES: Final = tuple(
     )
 )
 
-# Keys of labels, annotations and taints that Karpenter dropped in v1.0, and what it reads instead (`designs/v1-api.md` and
+# Keys of labels, annotations and taints that Karpenter removed in v1.0, and their successors (`designs/v1-api.md` and
 # `designs/v1-roadmap.md` in kubernetes-sigs/karpenter v1.14.1).
 LEGACY_KEYS: Final = {
     "karpenter.sh/do-not-consolidate": "karpenter.sh/do-not-disrupt",

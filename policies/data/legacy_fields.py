@@ -1,4 +1,4 @@
-"""Fields of older Karpenter APIs that people still write into v1 objects.
+"""Fields of older Karpenter APIs that are still written into v1 objects.
 
 Sources: Karpenter's "v1beta1 migration" and "v1 migration" guides (`website/content/en/docs/upgrading/` in
 aws/karpenter-provider-aws at v0.32 and v1.1); v1.14.1 `pkg/apis/crds/karpenter.sh_nodepools.yaml` and
@@ -16,11 +16,11 @@ class LegacyField(msgspec.Struct, frozen=True):
     """A field that v1 does not have; paths are of keys, such as `spec.limits.resources`.
 
     Attributes:
-        path: where it stands.
-        successor: where v1 has it, or what to write instead; empty where nothing took its place.
-        moved: whether it stands at the successor with its content as it was.
-        refused: whether the API server refuses it, because of the type of what is there; it drops the others.
-        instead: what holds while it is dropped; empty where the object works without it.
+        path: its path in the object.
+        successor: the path in v1, or what to write instead; empty if there is no replacement.
+        moved: whether the successor has the same content.
+        refused: whether the API server rejects it because of its type; it drops other fields.
+        instead: the effect of dropping it; empty if the object works without it.
     """
 
     path: str

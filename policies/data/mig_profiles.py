@@ -1,4 +1,4 @@
-"""The slices NVIDIA GPUs can be cut into (MIG), by GPU, and the EC2 families that have the GPU.
+"""The MIG profiles of NVIDIA GPUs, and the EC2 families with each GPU.
 
 Sources: NVIDIA gpu-operator v26.7.0 (`assets/state-mig-manager/0400_configmap.yaml`), mig-parted v0.15.0
 (`deployments/systemd/config-default.yaml`), NVIDIA MIG user guide (RTX PRO 6000), k8s-device-plugin v0.20.0 (resource
@@ -21,7 +21,7 @@ MOST_GPUS_PER_NODE: Final = 8
 
 
 class MigGpu(msgspec.Struct, frozen=True):
-    """A GPU with MIG: the EC2 families that have it, and profile -> how many slices of it fit on one GPU."""
+    """A GPU with MIG: the EC2 families that have it, and profile -> the number of slices that fit on one GPU."""
 
     name: str
     families: tuple[str, ...]
@@ -167,12 +167,12 @@ MIG_GPUS: Final = (
 
 
 def gpus_with(profile: str) -> tuple[MigGpu, ...]:
-    """Return the GPUs that can be cut into a profile; none where the profile is not known."""
+    """Return the GPUs that support a profile; none if the profile is unknown."""
     return tuple(gpu for gpu in MIG_GPUS if profile in gpu.profiles)
 
 
 def most_per_gpu(profile: str) -> int:
-    """Return how many slices of a profile fit on the GPU that holds most of them; 0 where it is not known."""
+    """Return the largest number of slices of a profile on any GPU; 0 if the profile is unknown."""
     return max((gpu.profiles[profile] for gpu in gpus_with(profile)), default=0)
 
 
@@ -180,9 +180,9 @@ _WITH_ATTRIBUTE: Final = re.compile(r"(\d+g\.\d+gb)\.(.+)")
 
 
 def profile_of(resource: str) -> str | None:
-    """Return the profile in the name of an extended resource, known or not; None where the name is no slice's.
+    """Return the profile in the name of an extended resource, known or not; None if it does not name a slice.
 
-    `nvidia.com/mig-1g.10gb.me` is `1g.10gb+me`; the suffix of time-sliced devices is left out.
+    `nvidia.com/mig-1g.10gb.me` is `1g.10gb+me`; the suffix of time-sliced devices is removed.
     """
     if not resource.startswith(RESOURCE_PREFIX):
         return None
@@ -192,7 +192,7 @@ def profile_of(resource: str) -> str | None:
 
 
 def resource_of(profile: str) -> str:
-    """Return the extended resource by which a container asks for a slice: `1g.10gb+me` is `nvidia.com/mig-1g.10gb.me`."""
+    """Return the extended resource of a slice: `1g.10gb+me` is `nvidia.com/mig-1g.10gb.me`."""
     return RESOURCE_PREFIX + profile.replace("+", ".")
 
 
@@ -203,7 +203,7 @@ _SPELLED: Final = re.compile(r"(?:mig)?(\d+)g(\d+)(?:g|gb|gi|gib)?(|me|meall|gfx
 
 
 def near_miss(profile: str) -> str | None:
-    """Return the known profile that a misspelt one means: `1g10gb` and `MIG-1g.10GB` mean `1g.10gb`."""
+    """Return the known profile for a misspelt one: `1g10gb` and `MIG-1g.10GB` give `1g.10gb`."""
     if len(profile) > _LONGEST_SPELLING:
         return None
     return next((name for name in _BY_PARTS.get(_parts(profile), ()) if name != profile), None)
@@ -223,5 +223,5 @@ def _by_parts() -> Mapping[tuple[str, ...] | None, tuple[str, ...]]:
     return names
 
 
-# Looked up once per profile of an object, which may name thousands.
+# A table, because an object may name thousands of profiles.
 _BY_PARTS: Final = _by_parts()

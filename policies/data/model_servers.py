@@ -1,4 +1,4 @@
-"""Servers of models: how each is recognised, and the options that name its model and say how many GPUs it uses.
+"""Model servers: how each is recognized, and its options for the model and the number of GPUs.
 
 Sources, as of 2026-11-23: vLLM 0.11 `vllm/engine/arg_utils.py` (options; tensor, pipeline and data parallel sizes multiply, each 1
 by default) and `docker/Dockerfile` (entrypoint); SGLang 0.5 `python/sglang/srt/server_args.py` (with `--enable-dp-attention` the
@@ -16,10 +16,10 @@ import msgspec
 
 
 class ModelServer(msgspec.Struct, frozen=True):
-    """A server of models.
+    """A model server.
 
     Attributes:
-        name: as its project writes it.
+        name: its name as its project writes it.
         programs: names of its program -> the word that must follow; empty for none.
         modules: names after `python -m`.
         images: the last part of the names of images whose entrypoint is the server.
@@ -27,11 +27,11 @@ class ModelServer(msgspec.Struct, frozen=True):
         factors: options whose values multiply to the GPUs that it uses, each with all its names; 1 where one is absent.
         shards: options whose value, if it is above 1, makes the server start a process for each GPU, which exchange data.
         shards_by_default: whether it does so for all GPUs that it finds if none of these options is given.
-        distributed: beginnings of options after which the GPUs are not those of one container, or are counted otherwise.
+        distributed: prefixes of options with which the GPUs are not those of one container, or are counted differently.
         repositories: the last two parts of the names of its project's images, which contain no model.
         models: options that name the model to load, a directory or a name on a hub.
-        model_variable: the environment variable that does so.
-        cache: where the image keeps downloaded models, if `HF_HOME` does not say it.
+        model_variable: the environment variable for the model.
+        cache: the directory for downloaded models, unless `HF_HOME` is set.
         model_first: whether the first argument that is not an option names the model too.
         answers_when_loaded: whether its HTTP health check succeeds only after the model is loaded.
     """
