@@ -1,4 +1,4 @@
-"""Every policy there is, in evaluation order: mutations later in the list see what earlier ones made."""
+"""All policies in evaluation order: later mutations see the changes of earlier ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from gpugate.policies.sdk.policy import Policy, policy_in
 
 # An id is the path of its file. Within a family mutations come first, and among them claims before tolerations, which
-# Pods with claims need.
+# depend on the claims of a Pod.
 IDS: Final = (
     "claims/admin-access",
     "claims/dual-advertised-gpus",

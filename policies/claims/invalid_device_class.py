@@ -49,7 +49,7 @@ _UNALLOCATED: Final = "No device can be allocated for the claim, so its Pod stay
 
 
 @validates(DEVICE_CLASS)
-def check_class(device_class: Field, ctx: AnyContext) -> Iterator[Violation]:  # noqa: ARG001 -- every policy is handed it
+def check_class(device_class: Field, ctx: AnyContext) -> Iterator[Violation]:  # noqa: ARG001 -- the signature of policies
     """Report an invalid name."""
     metadata = device_class["metadata"]
     name = metadata["name"] or metadata["generateName"]

@@ -1,1 +1,1 @@
-"""What runs the policies: configuration, stance, evaluation, patching, verdict."""
+"""The engine that runs policies: configuration, stances, evaluation, patching and verdicts."""

@@ -1,9 +1,10 @@
-"""Finds lists and maps that are too large to evaluate, before any policy reads them.
+"""Find lists and maps that are too large to evaluate, before any policy reads them.
 
-Policies are linear in the object, but the API server accepts 3 MiB of it (`k8s.io/apiserver` pkg/server/config.go
-MaxRequestBodyBytes, v1.36), and every review of a worker waits for the one before. So what policies read has a bound,
-which counts all lists of one place together: the environment variables of all containers, the values of all
-requirements. Texts that policies parse have one too, in characters. An object that exceeds one is not evaluated.
+Policies are linear in the object, but the API server accepts 3 MiB (`k8s.io/apiserver` pkg/server/config.go
+MaxRequestBodyBytes, v1.36), and every review of a worker waits for the previous one. The data that policies read is
+therefore bounded. A bound counts all lists at one path together: the environment variables of all containers, the
+values of all requirements. Texts that policies parse are bounded too, in characters. An object that exceeds a bound is
+not evaluated.
 
 The bounds are several times what any real object has, and at least twice what its API allows. A NodePool has at most
 100 requirements, taints and labels, and 50 budgets; an EC2NodeClass 30 selector terms and 50 block devices (CRDs of
@@ -177,7 +178,7 @@ _BOUNDS: Final[dict[tuple[str, str], dict[str, int]]] = {
 
 
 class _Part(MutableStruct, eq=False):
-    """A place in objects of one kind: the bound on its lists together, where there is one, and the places below."""
+    """A path in objects of one kind: the bound for all lists at it, if any, and the paths below it."""
 
     path: str
     most: int | None = None
@@ -186,12 +187,12 @@ class _Part(MutableStruct, eq=False):
 
 
 class Excess(Struct, frozen=True):
-    """A place that holds more than is evaluated.
+    """A path with more entries than are evaluated.
 
     Attributes:
-        violation: where, how much, and the bound.
-        grown: whether the update added to it; true where there was no object before.
-        is_extreme: whether it is so far beyond the bound that not even the concerns of policies are looked at.
+        violation: the path, the number of entries, and the bound.
+        grown: whether the update added entries; true without an old object.
+        is_extreme: whether it exceeds the bound so far that not even the concerns of policies are evaluated.
     """
 
     violation: Violation
@@ -219,14 +220,14 @@ _OTHER_TREE: Final = _tree(_below("metadata", _METADATA))
 
 
 def bounded() -> Mapping[tuple[str, str], Mapping[str, int]]:
-    """Return the bounds: (group, kind) -> path -> how much all lists, maps or texts there may hold together."""
+    """Return the bounds: (group, kind) -> path -> the maximum of all lists, maps or texts at the path together."""
     return _BOUNDS
 
 
 def too_many_templates(request: Request) -> tuple[Excess, ...]:
-    """Return where a workload has more Pod templates, or they copy more from it, than is evaluated.
+    """Return the excess of a workload with too many Pod templates, or whose templates copy too much from it.
 
-    Asked before each template becomes a subject, which takes the time and memory of what it copies.
+    Called before the subjects of the templates are created, which costs the time and memory of the copies.
     """
     excesses = []
     kind = request.kind
@@ -241,7 +242,7 @@ def too_many_templates(request: Request) -> tuple[Excess, ...]:
 
 
 def _too_much_shared(request: Request) -> Iterator[Excess]:
-    """Yield what the templates of a workload copy from it, where all copies together exceed a bound by far."""
+    """Yield the lists that the templates of a workload copy from it, if the copies together exceed a bound by far."""
     before = {copied.field.path: copied.size for copied in _shared(request.kind, request.old_object)}
     for copied in _shared(request.kind, request.object):
         most = _POD[copied.target]
@@ -259,7 +260,7 @@ def _shared(kind: GroupVersionKind, obj: dict[str, Json] | None) -> Iterator[Sha
 
 
 def _too_many_nested(request: Request) -> Iterator[Excess]:
-    """Yield where the objects that an object holds have more templates together; it holds no more objects than that."""
+    """Yield the path of the objects inside an object that have too many templates together."""
     total = 0
     for inner in nested(request.kind.group, request.kind.kind, Field(request.object)):
         group = inner.api_version.rpartition("/")[0]
@@ -272,7 +273,7 @@ def _too_many_nested(request: Request) -> Iterator[Excess]:
 
 
 def too_large(subjects: Sequence[Subject], old_subjects: Sequence[Subject]) -> tuple[Excess, ...]:
-    """Return each place of the subjects of a request that holds more than is evaluated, all subjects together."""
+    """Return each path with more entries in all subjects of a request than are evaluated."""
     sizes = _sizes(subjects)
     if not any(size > (part.most or 0) for part, (size, _) in sizes.items()):
         return ()
@@ -294,7 +295,7 @@ def _violation(path: Path, lists: str, size: int, most: int, unit: str = "entrie
 
 
 def _members(value: object, path: Path) -> int:
-    """Return the largest number of values at a `*` of a path; once that is too large, what is below is not counted."""
+    """Return the largest number of values at a `*` of a path. Above the maximum, values below it are not counted."""
     values, most = [value], 0
     for name in path:
         if name != "*":
@@ -309,7 +310,7 @@ def _members(value: object, path: Path) -> int:
 
 
 def _sizes(subjects: Sequence[Subject]) -> dict[_Part, tuple[int, Subject]]:
-    """Return how much there is at each place, and the first subject that has something there."""
+    """Return the number of entries at each path, and the first subject with entries there."""
     sizes: dict[_Part, tuple[int, Subject]] = {}
     for subject in subjects:
         tree = _TREES.get((subject.kind.group, subject.kind.kind), _OTHER_TREE)
@@ -328,7 +329,7 @@ def _count(part: _Part, value: dict[str, Json], subject: Subject, sizes: dict[_P
             size += len(inner)
             sizes[member] = size, first
             if size > member.most:
-                # What is inside is not counted: there may be hundreds of thousands.
+                # Entries inside are not counted, because there may be hundreds of thousands.
                 continue
         if isinstance(inner, dict):
             if member.members:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class GpugateError(Exception):
-    """An error that a user can fix; its text is shown as it is."""
+    """An error that a user can fix. Its text is shown unchanged."""
 
 
 class ConfigError(GpugateError):
@@ -40,9 +40,9 @@ class ConfigError(GpugateError):
 
 
 class OutOfTimeError(BaseException):
-    """The time to evaluate a request was over; there is no verdict. `policy` is the one at that time, where known.
+    """The time limit of a request expired, so there is no verdict. `policy` is the one that was running, if known.
 
-    No `Exception`, because it may be raised inside a policy, which may catch those.
+    Not an `Exception`, because it may be raised inside a policy, which may catch exceptions.
     """
 
     def __init__(self, policy: str = "") -> None:
@@ -53,9 +53,9 @@ class OutOfTimeError(BaseException):
 API_VERSION = "gpugate.dev/v1"
 KIND = "PolicyConfig"
 
-# YAML 1.1 reads a bare `off` as false, and so does kubectl; true means nothing here and is refused.
+# YAML 1.1 and kubectl read a bare `off` as false. `true` is rejected.
 Mode = Literal["off", "audit", "warn", "enforce"] | bool
-# What is found without a policy and can be exempted by these names: fields of the wrong type, and what schemas refuse.
+# The names under which findings without a policy can be exempted: fields of the wrong type, and schema errors.
 WITHOUT_POLICY: Final = ("malformed", "schema")
 
 
@@ -72,7 +72,7 @@ class PolicyEntry(_Strict, frozen=True, kw_only=True):
     """
 
     mode: Mode | None = None
-    params: dict[str, Any] | None = None  # Any: each policy parses its own, in `bind`
+    params: dict[str, Any] | None = None  # Any: each policy parses its own parameters, in `bind`
 
 
 class NamespacePolicyEntry(_Strict, frozen=True, kw_only=True):
@@ -196,7 +196,7 @@ T = TypeVar("T")
 
 
 def parse_config(document: Json) -> PolicyConfig:
-    """Read a configuration document.
+    """Parse a configuration document.
 
     Raises:
         ConfigError: an unknown key, a value of the wrong type, another apiVersion or kind, an exemption without a
@@ -209,7 +209,7 @@ def parse_config(document: Json) -> PolicyConfig:
         if document.get(key) != wanted:
             raise ConfigError((key,), f"must be {wanted}")
     body = {key: value for key, value in document.items() if key not in {"apiVersion", "kind"}}
-    # Members of maps are parsed one by one first, because the parser's messages do not say which member is wrong.
+    # Members of maps are first parsed one by one, because the parser's messages do not name the invalid member.
     for name, entry in _members(body.get("policies")):
         parse(entry, PolicyEntry, ("policies", name))
     for namespace, differing in _members(body.get("namespaces")):
@@ -253,7 +253,7 @@ _API_VERSION: Final = re.compile(
     r"([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z0-9]([-a-z0-9]*[a-z0-9])?/v[a-z0-9]+", re.ASCII
 )
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}", re.ASCII)
-# Keys joined by dots, as API conventions name fields; at most 16 of them, and nothing begins with a `*`.
+# Keys joined by dots, as API conventions name fields; at most 16 of them, and the first is a name.
 _TEMPLATE_PATH: Final = re.compile(
     r"[A-Za-z_][A-Za-z0-9_-]{0,62}(\[\*\]|\.\*|\.[A-Za-z_][A-Za-z0-9_-]{0,62}){0,15}", re.ASCII
 )
@@ -288,7 +288,7 @@ def _members(section: Json) -> Iterable[tuple[str, Json]]:
 
 
 def stance_of(mode: Mode, path: Path) -> Stance:
-    """Read a mode; refuses `true`, which YAML 1.1 also makes of a bare `on` or `yes`."""
+    """Return a mode. `true`, which YAML 1.1 also reads from a bare `on` or `yes`, is rejected."""
     if mode is True:
         raise ConfigError(path, "must be off, audit, warn or enforce, not a boolean")
     return Stance.OFF if mode is False else Stance[mode.upper()]
@@ -320,7 +320,7 @@ def _config_error(text: str, into: type, path: Path) -> ConfigError:
     unknown, missing, value = _UNKNOWN.fullmatch(message), _MISSING.fullmatch(message), _VALUE.fullmatch(message)
     if unknown:
         name, words = unknown["name"], _words(into)
-        # What is known elsewhere is misplaced and not misspelt.
+        # A key that is known elsewhere is misplaced, not misspelt.
         meant = _placed(into if not where else None) if name in words else _did_you_mean(name, words)
         return ConfigError((*path, name), f"unknown key{meant}")
     if missing:
@@ -336,7 +336,7 @@ def _placed(into: type | None) -> str:
 
 
 def _words(into: type) -> list[str]:
-    """Every key and every fixed value that the type or a section of it knows."""
+    """Return every key and every fixed value of the type and its sections."""
     names: list[str] = []
     visited: set[object] = set()
     pending: list[object] = [into]
@@ -361,6 +361,6 @@ def _did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def near_misses(name: str, known: Iterable[str]) -> list[str]:
     """Return the known names that look most like `name`, best first."""
-    import difflib  # noqa: PLC0415 -- only a mistake needs it, and it costs start-up time
+    import difflib  # noqa: PLC0415 -- only errors need it, and it costs start-up time
 
     return difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)

@@ -1,4 +1,4 @@
-"""Adds the defaults of the API server and the CRDs, so that a file is evaluated as its object would be at admission.
+"""Add the defaults of the API server and the CRDs, so that a file is evaluated like its object at admission.
 
 Sources: Karpenter v1.14.1 (`pkg/apis/crds/karpenter.sh_nodepools.yaml`, `karpenter.sh_nodeclaims.yaml`) and its AWS
 provider v1.14.1 (`karpenter.k8s.aws_ec2nodeclasses.yaml`), `kubernetes/api` v0.36 (`core/v1`, `apps/v1`, `batch/v1`,
@@ -23,7 +23,7 @@ _Object = "dict[str, Json]"
 
 
 def with_defaults(request: Request) -> Request:
-    """Return the request with its objects defaulted; they themselves are left as they are.
+    """Return the request with defaults in its objects, which are copied.
 
     Numbers among a Pod's resources become strings, as the API server returns quantities.
     """
@@ -47,7 +47,7 @@ def _filled(obj: object, fill: Callable[[dict[str, Json]], None]) -> dict[str, J
 
 def _copy(value: Json) -> Json:
     if isinstance(value, dict):
-        # Most members are single values: half of the time goes without a call for each.
+        # Most members are scalars. Handling them here takes half of the time that a call for each takes.
         return {key: _copy(member) if isinstance(member, dict | list) else member for key, member in value.items()}
     if isinstance(value, list):
         return [_copy(member) for member in value]
@@ -55,7 +55,7 @@ def _copy(value: Json) -> Json:
 
 
 def _at(value: Json, *path: str) -> dict[str, Json] | None:
-    """Return the object at a path; None where it is missing or something else."""
+    """Return the object at a path; None if it is missing or not an object."""
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else None
@@ -85,7 +85,7 @@ def _pod(pod: dict[str, Json]) -> None:
 
 
 def _readable(amounts: dict[str, Json]) -> dict[str, Json]:
-    """Leave out what is no quantity: the API server refuses it before it fills in anything."""
+    """Return amounts without invalid quantities, which the API server rejects before it adds defaults."""
 
     def is_quantity(amount: Json) -> bool:
         if is_unknown(amount):
@@ -164,7 +164,7 @@ def _claim(*path: str) -> Callable[[dict[str, Json]], None]:
 
 _DEFAULTS: dict[tuple[str, str], Callable[[dict[str, Json]], None]] = {
     ("", "Pod"): _pod,
-    # Without `replicas`: a policy reads whether the author wrote it, and an absent one means 1 to all others.
+    # Without `replicas`: one policy reads whether the author set it, and all others read a missing one as 1.
     ("apps", "Deployment"): _workload(),
     ("apps", "StatefulSet"): _workload(),
     ("apps", "ReplicaSet"): _workload(),

@@ -21,9 +21,9 @@ _MIRROR = "kubernetes.io/config.mirror"
 
 
 def stance(rule: Rule, request: Request, exemptions: Sequence[Exemption]) -> Standing:
-    """Tell what a finding of a rule costs in a request; `exemptions` are those of `applying`.
+    """Return the stance of a finding of a rule in a request; `exemptions` are those of `applying`.
 
-    The namespace's mode beats the rule's own. An exempted finding is recorded and costs nothing.
+    The namespace's mode takes precedence over the rule's. An exempted finding is only recorded.
     """
     mode = _mode(rule, request.namespace)
     if mode is Stance.OFF:
@@ -35,24 +35,24 @@ def stance(rule: Rule, request: Request, exemptions: Sequence[Exemption]) -> Sta
 
 
 def applying(request: Request, config: PolicyConfig, today: dt.date) -> tuple[Exemption, ...]:
-    """Return the exemptions in force that apply to a request, whatever policies they name."""
+    """Return the valid exemptions that apply to a request, for any policy."""
     return tuple(
         exemption for exemption in config.exemptions if today <= exemption.expires and _lets_off(exemption, request)
     )
 
 
 def exempting(name: str, request: Request, config: PolicyConfig, today: dt.date) -> Exemption | None:
-    """Return the exemption that names what is found without a policy; a pattern does not mean it."""
+    """Return the exemption for findings without a policy, which an exemption has to name exactly."""
     return next((exemption for exemption in applying(request, config, today) if name in exemption.policies), None)
 
 
 def exemption_note(exemption: Exemption) -> str:
-    """Say why a finding costs nothing."""
+    """Return the note of an exempted finding."""
     return f"exempt until {exemption.expires}: {exemption.reason}"
 
 
 def is_left_alone(request: Request, config: PolicyConfig) -> bool:
-    """Tell whether no rule evaluates a request: in an excluded namespace, and for mirror Pods.
+    """Tell whether no rule evaluates a request: in an excluded namespace, or for a mirror Pod.
 
     A mirror Pod runs regardless of admission. Its annotation counts only if a kubelet sends it, because every user can
     write it.
@@ -77,8 +77,8 @@ def _lets_off(exemption: Exemption, request: Request) -> bool:
     return (
         _fits(exemption.kinds, request.kind.kind)
         and _fits(exemption.namespaces, request.namespace)
-        # A name that the API server has yet to make matches no name: `generateName` may say anything, also beside a name,
-        # for which it means nothing. When an object is validated, its name is known.
+        # A name that the API server will generate matches no name, because anyone can write `generateName`, even with a
+        # name that makes it meaningless. When an object is validated, its name is known.
         and _fits(exemption.names, request.name)
         and _fits(exemption.users, request.user)
         and (exemption.groups == ("*",) or _fits(exemption.groups, *request.groups))
@@ -94,7 +94,7 @@ def _is_mirror(request: Request) -> bool:
 
 
 class ExemptionUse:
-    """Tells which exemptions lowered findings, by their places in the configuration."""
+    """The exemptions that lowered findings, by their index in the configuration."""
 
     def __init__(self, ruleset: Ruleset, today: dt.date) -> None:
         self._config = ruleset.config
@@ -114,12 +114,12 @@ class ExemptionUse:
         return frozenset(own.union(self.place_of(exemption) for exemption in applied if exemption is not None))
 
     def place_of(self, exemption: Exemption) -> int:
-        """Return where the configuration has an exemption."""
+        """Return the path of an exemption in the configuration."""
         return self._places[id(exemption)]
 
 
 def expired(exemptions: Sequence[Exemption], today: dt.date) -> Iterator[str]:
-    """Say which exemptions are over."""
+    """Yield the expired exemptions."""
     for exemption in exemptions:
         if exemption.expires < today:
             yield f"{_named(exemption)}: expired on {exemption.expires} ({exemption.owner}: {exemption.reason})"
@@ -128,16 +128,16 @@ def expired(exemptions: Sequence[Exemption], today: dt.date) -> Iterator[str]:
 def unused(
     exemptions: Sequence[Exemption], today: dt.date, used: Collection[int], looked: Mapping[str, bool] | None = None
 ) -> Iterator[str]:
-    """Yield the exemptions in force that lowered no finding.
+    """Yield the valid exemptions that lowered no finding.
 
     Those with users or groups are omitted, because the user that would create an object is unknown.
 
     Args:
         exemptions: those of the configuration.
-        today: the day.
-        used: the places of those that lowered one.
-        looked: policy in force -> whether it could look everywhere; nothing is said of an exemption for one that could
-            not, or for none of them. None stands for a run in which all could.
+        today: the current day.
+        used: the indices of those that lowered a finding.
+        looked: policy in force -> whether it was evaluated everywhere. An exemption is not reported if one of its
+            policies was not, or if it is for none of them. None stands for a run in which all policies were evaluated.
     """
     for index, exemption in enumerate(exemptions):
         by_anybody = exemption.users == ("*",) and exemption.groups == ("*",)
@@ -155,13 +155,13 @@ def _looked(exemption: Exemption, looked: Mapping[str, bool] | None) -> bool:
 
 
 def bound_to_people(exemptions: Sequence[Exemption], today: dt.date) -> int:
-    """Count the exemptions in force that name users or groups, and are not applied because of that."""
+    """Count the valid exemptions that name users or groups, which are therefore not applied."""
     restricted = (e for e in exemptions if e.expires >= today and (e.users != ("*",) or e.groups != ("*",)))
     return sum(1 for _ in restricted)
 
 
 def _named(exemption: Exemption) -> str:
-    """Name an exemption by what it lets off which policies."""
+    """Describe an exemption by its objects and policies."""
     places = (
         ("kinds", exemption.kinds),
         ("namespaces", exemption.namespaces),

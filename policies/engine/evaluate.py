@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def described(error: BaseException) -> str:
-    """Name an exception and the line of ours that it came from, such as `KeyError at gpu_demand.py:12`."""
+    """Return the name of an exception and its line in gpugate's code, such as `KeyError at gpu_demand.py:12`."""
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
         return type(error).__name__
@@ -53,10 +53,10 @@ def described(error: BaseException) -> str:
 
 
 def release(error: BaseException) -> None:
-    """Detach a caught exception, and those it was raised from, from the frames it passed through.
+    """Detach a caught exception and its causes from their frames.
 
     An exception refers to its frames, and the frames to the request. A frame that keeps the exception in a variable
-    closes a cycle, and only a garbage collection frees what is in a cycle. An exception may also hold the input itself:
+    closes a cycle, which only a garbage collection frees. An exception may also contain the input itself:
     `orjson.JSONDecodeError.doc` is a copy of the whole text (orjson 3.13).
     """
     linked: list[BaseException | None] = [error]
@@ -72,7 +72,7 @@ def release(error: BaseException) -> None:
 
 
 def _as_written(item: Patch | Violation | Skip) -> Patch | Violation | Skip:
-    """Return what a policy found with placeholders in the place of unknown values, which nothing can write."""
+    """Return a result of a policy with placeholders in place of unknown values, which cannot be encoded."""
     if isinstance(item, Patch):
         return replace(item, value=as_written(item.value))
     fix = item.fix if isinstance(item, Violation) else None
@@ -88,7 +88,7 @@ _TOO_LARGE = "the object is too large to evaluate"
 
 
 class _Draft(MutableStruct):
-    """An outcome while it is written."""
+    """An outcome while it is built."""
 
     stance: Stance
     findings: list[Finding] = field(default_factory=list)
@@ -97,18 +97,18 @@ class _Draft(MutableStruct):
     skipped: dict[str, None] = field(default_factory=dict)
     error: str = ""
     coming: bool = False
-    # Findings with the policies that may state their cause too.
+    # Findings with the policies that may state the same cause.
     doubles: list[tuple[Finding, tuple[str, ...]]] = field(default_factory=list)
 
 
 @lru_cache(maxsize=1024)
 def _passed(policy: str, stance: Stance) -> Outcome:
-    """Return the outcome of a policy that has nothing to say, as most have of most objects."""
+    """Return the outcome of a policy without findings, which is the usual one."""
     return Outcome(policy, stance)
 
 
 class Evaluation:
-    """Evaluates one request: the rules that concern it, their findings, and the modes of these."""
+    """The evaluation of one request: the rules that concern it, their findings, and the modes of these."""
 
     def __init__(
         self,
@@ -125,18 +125,18 @@ class Evaluation:
         self._today = today
         self._ceiling = template_ceiling
         self._out_of_time = out_of_time
-        # Around what is computed for other requests too.
+        # The context manager around values that other requests share.
         self.unhurried: Callable[[], AbstractContextManager[None]] = nullcontext
         self._ratchet = Ratchet(request)
         self._exemptions = applying(request, ruleset.config, today)
         self._standings: dict[str, Standing] = {} if self._exemptions else dict(ruleset.standings)
-        # Every policy that was called, with its stance; most have nothing to say, and no draft.
+        # Every policy that was called, with its stance. Most have no findings, and no draft.
         self._called: dict[str, Stance] = {}
         self._drafts: dict[str, _Draft] = {}
         self._dues: dict[tuple[bool, bool], Due] = {}
         self._before: dict[int, frozenset[Identity]] = {}
         self._classes_named: bool | None = None
-        # Policies that would perhaps have changed the object: what they check is not the object that would be stored.
+        # Policies that might have changed the object, so their checks did not see the object that would be stored.
         self.unmutated: set[str] = set()
         self._left_alone = is_left_alone(request, ruleset.config)
 
@@ -145,9 +145,9 @@ class Evaluation:
         return self._due(subject, mutating=mutating).bound
 
     def concerned(self, subject: Subject, memo: dict[object, object]) -> tuple[Bound, ...]:
-        """Return the validating rules that may find something in a subject; the others are evaluated by that.
+        """Return the validating rules that may have findings on a subject; the others count as evaluated without findings.
 
-        `memo` keeps what the concerns of the rules answered.
+        `memo` keeps the answers of the rules' concerns.
         """
         due = self._due(subject, mutating=False)
         if self._exemptions or not due.stances:
@@ -155,14 +155,14 @@ class Evaluation:
                 self._called.setdefault(rule.policy.id, self.standing(rule).stance)
         else:
             self._called.update(due.stances)
-        # Other fields stand for placeholders, whose value a concern does not know, or for objects put together of parts.
+        # Concerns cannot read other fields: those of placeholders, and of objects that are put together from parts.
         if type(subject.field) is not Field:
             return due.bound
         named = due.reads_classes and self._are_classes_named()
         return due.concerned(subject.field.value, self._sender(subject), memo, classes_named=named)
 
     def _sender(self, subject: Subject) -> str:
-        # A template has the sender of its workload, and concerns mean that of a Pod.
+        # A template has the sender of its workload, but concerns refer to that of a Pod.
         return "" if subject.wrapper else self.request.user
 
     def _due(self, subject: Subject, *, mutating: bool) -> Due:
@@ -181,10 +181,10 @@ class Evaluation:
         due = ruleset.due(kind, subresource, operation, mutating=mutating)
         requested = self.request.requested_kind
         if whole and requested is not None and requested.kind == kind.kind and requested != kind:
-            # The API server may have converted the object; a rule may be about the version the user sent.
+            # The API server may have converted the object, and a rule may apply to the version that the user sent.
             sent = ruleset.due(requested, subresource, operation, mutating=mutating)
             due = ruleset.due_of((*due.bound, *(bound for bound in sent.bound if bound not in due.bound)))
-        # Without modes of namespaces, no rule is off.
+        # Without modes of namespaces, no rule in force is off.
         if ruleset.standings:
             return due
         return ruleset.due_of(bound for bound in due.bound if self.standing(bound[0]).stance)
@@ -194,10 +194,10 @@ class Evaluation:
         return bool(self.bound(subject, mutating=False) or self.bound(subject, mutating=True))
 
     def refuse(self, excesses: Sequence[Excess], subjects: Sequence[Subject]) -> tuple[Violation, ...]:
-        """Return what is too large, with the highest mode of the policies that would have been run on it.
+        """Return the excesses with the highest mode of the policies that would have evaluated the subjects.
 
-        Policies that decide it are skipped. Nothing is returned for an object that concerns none. What an update did not
-        add to is a warning at most.
+        Those policies are skipped. Nothing is returned for an object that concerns no policy. An excess that an update
+        did not add to is at most a warning.
         """
         groups: dict[tuple[int, Concern], list[tuple[Rule, Stance]]] = {}
         for index, subject in enumerate(subjects):
@@ -206,7 +206,7 @@ class Evaluation:
                 mode = min(self.standing(rule).stance, handler.at_most, ceiling)
                 groups.setdefault((index, handler.concerns), []).append((rule, mode))
         every = any(excess.is_extreme for excess in excesses)
-        # Together first, because that reads each list once: most objects that are this large concern no policy.
+        # All concerns together first, which reads each list once: most objects of this size concern no policy.
         concerned, user = self._ruleset.concerned, self.request.user
         if not every and not any(
             concerned(concern for at, concern in groups if at == index)(subject.field.value, user)
@@ -214,7 +214,7 @@ class Evaluation:
         ):
             return ()
         highest = Stance.OFF
-        # What concerns most policies first: once the highest mode is known, the rest need not be looked at.
+        # Subjects of the most policies first: after the highest mode is known, the others are not evaluated.
         for (index, concern), rules in sorted(groups.items(), key=lambda group: -len(group[1])):
             mode = max(mode for _, mode in rules)
             if mode > highest and (every or concerned([concern])(subjects[index].field.value, user)):
@@ -228,7 +228,7 @@ class Evaluation:
         return tuple(replace(violation, at_most=min(violation.at_most, mode)) for violation, mode in modes)
 
     def standing(self, rule: Rule) -> Standing:
-        """Return what a finding of a rule costs in this request, before what lowers a single finding."""
+        """Return the stance of findings of a rule in this request, before single findings are lowered."""
         known = self._standings.get(rule.policy.id)
         if known is None:
             known = stance(rule, self.request, self._exemptions)
@@ -238,14 +238,14 @@ class Evaluation:
     def call(
         self,
         rule: Rule,
-        handler: Handler[Any],  # Any: handlers with different parameters pass through here
+        handler: Handler[Any],  # Any: handlers have different parameters
         subject: Subject,
         memo: dict[object, object],
     ) -> list[Patch | Violation | Skip]:
-        """Run a handler on a subject; an exception is kept as the outcome of its policy and gives nothing.
+        """Run a handler on a subject. An exception becomes the outcome of its policy.
 
         Raises:
-            OutOfTimeError: the time is over.
+            OutOfTimeError: the time limit expired.
         """
         self._check_time(rule)
         self._called.setdefault(rule.policy.id, self.standing(rule).stance)
@@ -274,7 +274,7 @@ class Evaluation:
         memo: dict[object, object],
     ) -> list[Patch | Violation | Skip]:
         ruleset = self._ruleset
-        # By position, which takes a third of the time: one is made for each policy and subject.
+        # Positional arguments take a third of the time, and each policy and subject needs a context.
         ctx = Context(
             rule.params,
             subject.field,
@@ -291,14 +291,14 @@ class Evaluation:
         try:
             items.extend(handler(subject.field, ctx))
         except UnknownValueError as unknown:
-            # What came before was found without the value.
+            # Earlier results do not depend on the value.
             self._draft(rule.policy.id).skipped[f"the value of placeholder {unknown.text} is unknown"] = None
             if handler.mutates:
                 self.unmutated.add(rule.policy.id)
             release(unknown)
         except OutOfTimeError:
             raise OutOfTimeError(rule.policy.id) from None
-        except (Exception, SystemExit) as error:  # noqa: BLE001 -- what a policy raises is its outcome, never a lost request
+        except (Exception, SystemExit) as error:  # noqa: BLE001 -- an exception of a policy is its outcome, and never loses the request
             ceiling = Stance.WARN if handler.mutates else self._ceiling if subject.wrapper else Stance.ENFORCE
             draft = self._draft(rule.policy.id)
             draft.stance = min(draft.stance, handler.at_most, ceiling)
@@ -308,9 +308,9 @@ class Evaluation:
         return [_as_written(item) for item in items] if self.request.is_template else items
 
     def _may_find(self, handler: Handler[Any], subject: Subject, memo: dict[object, object]) -> bool:
-        """Tell whether a handler may find or change anything in a subject; `memo` keeps what its concerns answered."""
+        """Tell whether a handler may have findings or changes in a subject; `memo` caches the results of its concerns."""
         concerned = self._ruleset.readers.get(id(handler))
-        # Other fields stand for placeholders, whose value a concern does not know, or for objects put together of parts.
+        # Other classes of fields contain placeholders, whose values are unknown, or are views of several fields.
         if concerned is None or type(subject.field) is not Field:
             return True
         answer = memo.get(concerned)
@@ -319,7 +319,7 @@ class Evaluation:
         return bool(answer) or (any(need.kind is DEVICE_CLASS for need in handler.needs) and self._are_classes_named())
 
     def _are_classes_named(self) -> bool:
-        """Tell whether the cluster names accelerators that the concerns do not, which are about the object alone."""
+        """Tell whether DeviceClasses of the cluster name accelerators that concerns do not, as these read one object."""
         if self._classes_named is None:
             config, tables = self._ruleset.config, self._ruleset.tables
             nothing, params = Field(None), Params()
@@ -329,7 +329,7 @@ class Evaluation:
         return self._classes_named
 
     def record(self, rule: Rule, handler: Handler[Any], subject: Subject, item: Violation | Skip) -> None:
-        """Keep a violation with what it costs, or that the policy could not look."""
+        """Record a violation with its stance, or a skip."""
         draft = self._draft(rule.policy.id)
         draft.coming |= item.coming
         if isinstance(item, Skip):
@@ -360,7 +360,7 @@ class Evaluation:
         self._keep(draft, finding, standing, subject, item.same_as)
 
     def record_patch(self, rule: Rule, subject: Subject, patch: Patch) -> None:
-        """Keep a patch that is made, or that the Pods of a template will get."""
+        """Record a patch that is applied, or that the Pods of a template will get."""
         draft = self._draft(rule.policy.id)
         if subject.wrapper:
             draft.template_patches.append(TemplatePatch(patch, subject.wrapper.kind))
@@ -368,7 +368,7 @@ class Evaluation:
             draft.patches.append(patch)
 
     def record_unmade(self, rule: Rule, subject: Subject, patch: Patch, *, lowered: bool) -> None:
-        """Keep a patch that is not made, because of the mode or (`lowered`) because of the update."""
+        """Record a patch that is not applied because of the mode or (`lowered`) the update."""
         standing = self.standing(rule)
         cost = min(standing.stance, Stance.WARN)
         message = f"would be patched: {patch.reason}"
@@ -377,13 +377,13 @@ class Evaluation:
         self._keep(self._draft(rule.policy.id), finding, standing, subject)
 
     def may_patch(self, rule: Rule, handler: Handler[Any], patch: Patch) -> bool:
-        """Tell whether the request may be changed so; on an UPDATE only what the update itself made necessary."""
+        """Tell whether a patch may be applied; on an UPDATE only if the update itself made it necessary."""
         if not self.request.old_subjects:
             return True
         return self._ratchet.may_patch(self.request, patch) and not self._had_before(rule, handler, patch)
 
     def fail(self, policies: tuple[str, ...], error: str) -> None:
-        """Let mutations break together: none of their patches is made."""
+        """Record an error for mutations, none of whose patches is applied."""
         for policy in policies:
             draft = self._draft(policy)
             draft.stance, draft.error = min(draft.stance, Stance.WARN), error
@@ -397,7 +397,7 @@ class Evaluation:
         return exempting("malformed", self.request, self._ruleset.config, self._today) is not None
 
     def outcomes(self) -> tuple[Outcome, ...]:
-        """Return what every rule that was called made of the request, in the order of the catalogue."""
+        """Return the outcomes of all called rules, in the order of the catalogue."""
         self._drop_doubles()
         order = self._ruleset.order
         return tuple(self._outcome(policy) for policy in sorted(self._called, key=order.__getitem__))
@@ -426,15 +426,15 @@ class Evaluation:
             exemption = standing.exemption
             finding = replace(finding, note=exemption_note(exemption))
         elif same_as:
-            # An exempted finding stays, so that its exemption counts as used.
+            # An exempted finding is kept, so that its exemption counts as used.
             draft.doubles.append((finding, same_as))
         draft.findings.append(finding)
 
     def _drop_doubles(self) -> None:
-        """Drop findings that state the cause of another policy's finding at the same path, which costs as much."""
+        """Drop findings with the same cause as another policy's finding at the same path with at least the same stance."""
         with_doubles = [draft for draft in self._drafts.values() if draft.doubles]
         stating = {policy for draft in with_doubles for _, same_as in draft.doubles for policy in same_as}
-        # A hostile object may have tens of thousands of them, so that each is looked at once.
+        # A hostile object may have tens of thousands of them, so each is read once.
         stated = {
             (policy, finding.path): finding
             for policy in stating & self._drafts.keys()
@@ -466,7 +466,7 @@ class Evaluation:
         return draft
 
     def _had_before(self, rule: Rule, handler: Handler[Any], item: Violation | Patch) -> bool:
-        """Tell whether the old object of an UPDATE gives the same."""
+        """Tell whether the old object of an UPDATE has the same finding."""
         old_subjects = self.request.old_subjects
         if not old_subjects:
             return False
@@ -481,20 +481,20 @@ class Evaluation:
             ]
             self._draft(
                 rule.policy.id
-            ).error = error  # an old object that breaks a policy says nothing about the new one
+            ).error = error  # an error of a policy on the old object does not matter for the new one
             self._before[id(handler)] = frozenset(identities)
         return self._ratchet.now(rule.policy.id, item) in self._before[id(handler)]
 
 
 class Phase(Enum):
-    """Which half of admission to answer for; both, where nothing stands between them."""
+    """The phase of admission to evaluate; both if nothing runs between them."""
 
     MUTATE = "mutate"
     VALIDATE = "validate"
     BOTH = "both"
 
 
-def evaluate(  # noqa: PLR0913 -- the three that make a verdict, and what differs between doors by its name
+def evaluate(  # noqa: PLR0913 -- three inputs, and the differences between entry points as keywords
     ruleset: Ruleset,
     request: Request,
     facts: Facts,
@@ -509,17 +509,18 @@ def evaluate(  # noqa: PLR0913 -- the three that make a verdict, and what differ
 
     Args:
         ruleset: the rules in force.
-        request: the request; its object is not changed.
-        facts: other objects that rules look up.
-        today: the day, for exemptions.
-        phase: which half of admission to answer for.
+        request: the request, whose object is not changed.
+        facts: the source of other objects.
+        today: the current day, for exemptions.
+        phase: the phase of admission to evaluate.
         template_ceiling: the highest mode of a finding in a workload's Pod template. At admission that is a warning,
             because the Pods are evaluated when they are created.
-        out_of_time: called before every call of a policy; the evaluation ends when it returns true.
-        unhurried: around what is computed for other requests too, and does not count towards the time of this one.
+        out_of_time: called before every call of a policy; the evaluation ends if it returns true.
+        unhurried: a context manager around values that other requests share, whose time does not count for this
+            request.
 
     Raises:
-        OutOfTimeError: the time was over before every policy was called, or raised by a timer in one of them.
+        OutOfTimeError: the time limit expired before every policy was called, or in one of them.
     """
     added = ruleset.pod_templates.get(request.kind, ())
     if added != request.added_templates:
@@ -532,7 +533,7 @@ def evaluate(  # noqa: PLR0913 -- the three that make a verdict, and what differ
             return Verdict(request)
         too_large = _too_large(request, evaluation)
     if too_large is not None:
-        # Wrong types are reported of an object that concerns no policy too: they may be why none recognises it.
+        # Wrong types are reported even if an object concerns no policy, because they may be the reason.
         return Verdict(request, outcomes=evaluation.outcomes(), malformed=too_large or _malformed(request, evaluation))
     malformed = _malformed(request, evaluation)
     subjects: tuple[Subject, ...] = request.subjects
@@ -553,7 +554,7 @@ def evaluate(  # noqa: PLR0913 -- the three that make a verdict, and what differ
 
 
 def _too_many_templates(request: Request, evaluation: Evaluation) -> tuple[Violation, ...] | None:
-    """Return why a workload is not evaluated, before a subject is made of each template; None where it is."""
+    """Return the faults of a workload with too many templates, before they become subjects; None if there are none."""
     if request.operation is Operation.DELETE:
         return None
     excesses = bounds.too_many_templates(request)
@@ -566,7 +567,7 @@ def _too_many_templates(request: Request, evaluation: Evaluation) -> tuple[Viola
 
 
 def _too_large(request: Request, evaluation: Evaluation) -> tuple[Violation, ...] | None:
-    """Return why a request is not evaluated, none where it concerns no policy; None where it is evaluated."""
+    """Return the faults of a request that is too large to evaluate; None if it is not."""
     if request.operation is Operation.DELETE:
         return None
     excesses = bounds.too_large(request.written, request.old_subjects)

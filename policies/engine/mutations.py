@@ -1,4 +1,4 @@
-"""Run mutations until all of them are content with the result, and keep what leads to it as JSON Patch operations."""
+"""Run mutations to a fixed point, and record the changes as JSON Patch operations."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Bound
     from gpugate.policies.sdk.field import Json, Path
 
-# A mutation that is not content with its own result after this many rounds never will be.
+# A mutation that still changes its own result after this many rounds never reaches a fixed point.
 _ROUNDS: Final = 4
 
 
 class Mutated(MutableStruct):
     """The object after the mutations.
 
-    `working` has the Pod templates changed too, as their Pods will be; `stored` is what the request would store, and
-    `operations` lead to it.
+    `working` also contains the mutated Pod templates, as their Pods will be; `stored` is the object that the request
+    would store, and `operations` lead to it.
     """
 
     working: dict[str, Json]
@@ -33,7 +33,7 @@ class Mutated(MutableStruct):
 
 
 class _Changes(MutableStruct):
-    """What `Mutated` is made of, while patches are applied. `writers` are the policies by the path that they wrote to."""
+    """The parts of `Mutated` while patches are applied. `writers` are the policies by the path that they changed."""
 
     working: patching.Draft
     stored: patching.Draft
@@ -42,7 +42,7 @@ class _Changes(MutableStruct):
 
 
 class _BrokenError(Exception):
-    """Patches that cannot be made: they do not fit the object, or two policies write to one place."""
+    """Patches that cannot be applied: they do not fit the object, or two policies change one path."""
 
     def __init__(self, text: str, *policies: str) -> None:
         super().__init__(text)
@@ -50,13 +50,13 @@ class _BrokenError(Exception):
 
 
 def mutate(evaluation: Evaluation, *, templates_only: bool) -> Mutated:
-    """Run every mutation that concerns the request, in turn, until all have seen the last change and want no other.
+    """Run every mutation that concerns the request, in turn, until none of them changes the result.
 
-    Where two write to the same place, or one is never content, none of the patches is made and those policies broke.
+    If two of them change the same path, or one reaches no fixed point, no patch is applied and these policies fail.
 
     Args:
-        evaluation: what calls the rules and keeps what they find.
-        templates_only: leave the object itself alone, and keep nothing: only see templates as their Pods will be.
+        evaluation: the evaluation that calls the rules and records their results.
+        templates_only: only mutate templates as their Pods will be, without changing the object or recording results.
     """
     untouched = evaluation.request.object or {}
     turns = _turns(evaluation, templates_only=templates_only)
@@ -84,7 +84,7 @@ def mutate(evaluation: Evaluation, *, templates_only: bool) -> Mutated:
 
 
 def _turns(evaluation: Evaluation, *, templates_only: bool) -> list[tuple[Bound, list[int]]]:
-    """Return every mutation with the places of the subjects that it concerns."""
+    """Return every mutation with the indices of the subjects that it concerns."""
     turns: dict[int, tuple[Bound, list[int]]] = {}
     for index in range(1 if templates_only else 0, len(evaluation.request.subjects)):
         for bound in evaluation.bound(evaluation.request.subjects[index], mutating=True):
@@ -93,10 +93,10 @@ def _turns(evaluation: Evaluation, *, templates_only: bool) -> list[tuple[Bound,
 
 
 class _Sweep:
-    """Runs one mutation after the other, each on all of its subjects.
+    """Run one mutation after the other, each on all of its subjects.
 
-    Subjects are made again once for each mutation that changed something, not for each change: a workload may have
-    thousands of templates.
+    Subjects are created again once for each mutation that changed something, and not for each change: a workload may
+    have thousands of templates.
     """
 
     def __init__(self, evaluation: Evaluation, changes: _Changes) -> None:
@@ -106,13 +106,13 @@ class _Sweep:
         self._memos: dict[int, dict[object, object]] = {}
 
     def run(self, bound: Bound, places: list[int], *, keep: bool) -> bool:
-        """Run one mutation on its subjects; tell whether it changed anything. `keep` what else it says."""
+        """Run one mutation on its subjects; return whether it changed anything. `keep` records its other results."""
         changed = False
         for index in places:
             own = self._subjects[index].field.path
             patched = self._step(bound, index, keep=keep)
             changed = changed or bool(patched)
-            # What is shared by several templates must not be patched once for each of them.
+            # A value that several templates share must not be patched once for each of them.
             if any(path[: len(own)] != own for path in patched):
                 self._renew()
         if changed:

@@ -1,8 +1,8 @@
-"""Applies patches to objects, and says them as RFC 6902 operations.
+"""Apply patches to objects, and return them as RFC 6902 operations.
 
-The operations are of the subset that `jsonpatch` and the API server (evanphx/json-patch v4) read alike: `add`,
-`replace` and `remove` with existing parents, canonical indices and a value. An operation that does not apply would
-make the API server refuse the request whatever the failure policy, so each is made while the change itself is made.
+The operations belong to the subset that `jsonpatch` and the API server (evanphx/json-patch v4) apply alike: `add`,
+`replace` and `remove` with existing parents, canonical indices and a value. An operation that does not apply would make
+the API server reject the request under any failure policy, so each operation is created with the change itself.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class PatchError(ValueError):
 
 
 class Draft:
-    """An object while patches are applied to it, one after the other.
+    """An object to which patches are applied, one after the other.
 
-    The object itself is left as it is; `root` shares with it what did not change. Each object and list is copied only
-    once, so that thousands of patches to one list take no more than linear time.
+    The original object is not changed; `root` shares its unchanged parts. Each object and list is copied only once, so
+    that thousands of patches to one list take linear time.
     """
 
     __slots__ = ("_copied", "_original", "root")
@@ -40,15 +40,15 @@ class Draft:
     def __init__(self, obj: dict[str, Json]) -> None:
         self._original = obj
         self.root = obj
-        # By id, with the copy itself: an id counts only as long as its object lives.
+        # By id, with the copy itself, because an id is unique only while its object exists.
         self._copied: dict[int, dict[str, Json] | list[Json]] = {}
 
     def apply(self, patch: Patch) -> Operation:
-        """Apply a patch, and return the operation that says it.
+        """Apply a patch, and return its operation.
 
         Raises:
-            PatchError: something on the way to the path is neither absent nor of the type the path needs. The content
-                of `root` is then as it was.
+            PatchError: a value on the path is present but not of the type that the path needs. `root` is then
+                unchanged.
         """
         if not patch.path:
             raise PatchError("a patch cannot replace the whole object")
@@ -68,7 +68,7 @@ class Draft:
         return self._change(parent, patch)
 
     def _share(self, value: Json) -> None:
-        """Copy what a value holds before it is changed again: a policy may move a part of the object elsewhere."""
+        """Mark the parts of a value as shared, so that they are copied before the next change: a policy may move them."""
         if isinstance(value, dict | list):
             self._copied.pop(id(value), None)
             for member in value.values() if isinstance(value, dict) else value:
@@ -108,7 +108,7 @@ class Draft:
 
 
 def apply(obj: dict[str, Json], patch: Patch) -> tuple[dict[str, Json], Operation]:
-    """Return the object with a patch applied, and the operation that says it; the object itself is left as it is.
+    """Return a copy of the object with a patch applied, and the operation.
 
     Raises:
         PatchError: as `Draft.apply`.
@@ -119,7 +119,7 @@ def apply(obj: dict[str, Json], patch: Patch) -> tuple[dict[str, Json], Operatio
 
 
 def apply_all(obj: dict[str, Json], patches: tuple[Patch, ...]) -> dict[str, Json]:
-    """Return the object with patches applied, one after the other; raises as `Draft.apply` does."""
+    """Return a copy of the object with patches applied, one after the other; raises like `Draft.apply`."""
     draft = Draft(obj)
     for patch in patches:
         draft.apply(patch)
@@ -132,7 +132,7 @@ def pointer(path: Path) -> str:
 
 
 def _wrapped(remainder: Path, patch: Patch) -> Json:
-    """Make the parents that are missing: nested objects around the value."""
+    """Return the value inside its missing parents."""
     value: Json = [patch.value] if patch.op == "append" else patch.value
     if patch.op == "remove" or any(isinstance(key, int) for key in remainder):
         raise PatchError(f"{render(patch.path)} has no parent")

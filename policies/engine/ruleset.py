@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.pod_templates import TemplatePath
     from gpugate.policies.sdk.policy import Handler, Params, Policy
 
-# The longest name that Kubernetes allows (`k8s.io/apimachinery` util/validation, DNS1123SubdomainMaxLength, v0.36).
+# The maximum length of a name in Kubernetes (`k8s.io/apimachinery` util/validation, DNS1123SubdomainMaxLength, v0.36).
 _LONGEST_PATTERN: Final = 253
-# The objects of a type differ in what concerns policies: a GPU or none, a claim or none, some dozens of combinations.
-_MOST_SORTS: Final = 1024
+# The most combinations of concerns that are cached for a type. Real objects have some dozens; their sender chooses them.
+_MOST_COMBINATIONS: Final = 1024
 
 
 class Standing(Struct, frozen=True):
-    """A stance, and the exemption that lowered it where one did."""
+    """A stance, and the exemption that lowered it, if any."""
 
     stance: Stance
     exemption: Exemption | None = None
@@ -50,8 +50,8 @@ class Standing(Struct, frozen=True):
 class Rule(Struct, frozen=True):
     """A policy with its parameters and its mode; `namespace_modes` is namespace or pattern -> mode there.
 
-    `is_configured` says whether the platform has set the names of its own that the policy rests on
-    (`Handler.convention`); True where it rests on none. `table_needs` is what cluster data adds to its tables.
+    `is_configured` says whether the platform has set the names on which the policy depends (`Handler.convention`); True
+    if there are none. `table_needs` are the needs of cluster data that extends its tables.
     """
 
     policy: Policy
@@ -62,12 +62,12 @@ class Rule(Struct, frozen=True):
     table_needs: tuple[Need, ...] = ()
 
 
-Bound = tuple[Rule, "Handler[Any]"]  # Any: policies with different parameters stand in one ruleset
+Bound = tuple[Rule, "Handler[Any]"]  # Any: policies of one ruleset have different parameters
 _Index: TypeAlias = "Mapping[tuple[str, str, str, str], tuple[Bound, ...]]"
 
 
 class Due:
-    """The handlers that an operation on objects of a type calls, in the order of the catalogue.
+    """The handlers for an operation on objects of a type, in the order of the catalogue.
 
     Args:
         bound: the handlers with their rules.
@@ -79,7 +79,7 @@ class Due:
         self, bound: tuple[Bound, ...], readers: Mapping[int, Reader], standings: Mapping[str, Standing]
     ) -> None:
         self.bound = bound
-        # What each policy costs, where no exemption applies; empty where that depends on the namespace.
+        # The stance of each policy without exemptions; empty where the namespace decides it.
         self.stances = {rule.policy.id: standings[rule.policy.id].stance for rule, _ in bound} if standings else {}
         self._readers = tuple(dict.fromkeys(readers[id(handler)] for _, handler in bound if id(handler) in readers))
         places = {reader: place for place, reader in enumerate(self._readers)}
@@ -113,8 +113,7 @@ class Due:
                 for bound, by in zip(self.bound, self._filters, strict=True)
                 if by is None or answers[by[0]] or (classes_named and by[1])
             )
-            # Objects are of few sorts, but their senders choose them.
-            if len(self._by_answers) < _MOST_SORTS:
+            if len(self._by_answers) < _MOST_COMBINATIONS:
                 self._by_answers[key] = concerned
         return concerned
 
@@ -130,11 +129,11 @@ def _answer(reader: Reader, value: Json, user: str, memo: dict[object, object]) 
 class Ruleset:
     """Every rule in force, in the order of the catalogue.
 
-    `validators` and `mutators` are keyed by group, version, kind and subresource; `order` is policy id -> place in
-    the catalogue; `tables` are those the rules read; `pod_templates` is type -> paths of Pod templates that the policy
-    file adds. `standings` is what a finding of each rule costs where no exemption applies; empty where that depends on
-    the namespace. `readers` is id of a handler -> what tells whether it may find anything in an object; none where that
-    is every object. `catalog` has every policy, also those that are off.
+    `validators` and `mutators` are keyed by group, version, kind and subresource; `order` is policy id -> position in
+    the catalogue; `tables` are those that the rules read; `pod_templates` is type -> paths of Pod templates that the
+    policy file adds. `standings` are the stances of findings of each rule without an exemption; empty if they depend on
+    the namespace. `readers` is id of a handler -> a function that tells whether it may have findings in an object; none
+    if that is every object. `catalog` contains every policy, including those that are off.
     """
 
     config: PolicyConfig
@@ -156,7 +155,7 @@ class Ruleset:
         return index.get((kind.group, kind.version, kind.kind, subresource), ())
 
     def due(self, kind: GroupVersionKind, subresource: str, operation: Operation, *, mutating: bool) -> Due:
-        """Return what of `handlers` an operation calls: no mutation that rests on names which are not configured."""
+        """Return the handlers for an operation, without mutations that depend on names that are not configured."""
         key = (kind.group, kind.version, kind.kind, subresource, operation, mutating)
         due = self._due.get(key)
         if due is None:
@@ -167,20 +166,20 @@ class Ruleset:
                 and (rule.is_configured or not (handler.mutates and handler.convention))
             )
             if due.bound:
-                # Only kinds of policies are kept, because a sender chooses the others.
+                # Only kinds of policies are cached, because a sender chooses the others.
                 self._due[key] = due
         return due
 
     def due_of(self, bound: Iterable[Bound]) -> Due:
-        """Return these handlers as what an operation calls."""
+        """Return some handlers as those for an operation."""
         return Due(tuple(bound), self.readers, self.standings)
 
     def concerned(self, concerns: Iterable[Concern]) -> Reader:
-        """Return what tells whether any of some concerns holds for an object; each set of concerns is compiled once."""
+        """Return a function that tells whether any of some concerns holds for an object; compiled once for each set."""
         key = tuple(concerns)
         concern_reader = self._concerned.get(key)
         if concern_reader is None:
-            # Only sets of concerns that policies state, so their number is that of kinds and operations.
+            # Only sets of policies' concerns, so their number is that of kinds and operations.
             concern_reader = self._concerned[key] = reader(any_of(*key), self.config.platform)
         return concern_reader
 
@@ -194,8 +193,8 @@ def bind(
 ) -> Ruleset:
     """Bind policies to a configuration; loads the tables that they read.
 
-    With `only`, the rules of these ids are in force and no others; the whole configuration is checked all the same. Unknown
-    ids are mistakes in `closed_families`, of which the catalog has every policy; None is all families.
+    With `only`, just the rules of these ids are in force, but the whole configuration is checked. Unknown ids are
+    errors in `closed_families`, of which the catalog has every policy; None stands for all families.
 
     Raises:
         ConfigError: the configuration names an unknown policy, two patterns name the same policy or overlap on
@@ -227,7 +226,7 @@ def bind(
 
 
 def _readers(rules: Sequence[Rule], platform: Platform) -> dict[int, Reader]:
-    """Return a reader for each handler that is concerned with some objects only; handlers share those of equal concerns."""
+    """Return a reader for each handler with concerns; handlers with equal concerns share one."""
     by_concern: dict[Concern, Reader] = {}
     readers: dict[int, Reader] = {}
     for rule in rules:
@@ -274,7 +273,7 @@ def _rule(policy: Policy, config: PolicyConfig) -> Rule:
 
 
 def _is_configured(policy: Policy, config: PolicyConfig, entry: PolicyEntry | None) -> bool:
-    """Tell whether the platform has set the names that a policy rests on, or has chosen a mode for the policy itself."""
+    """Tell whether the platform has set the names on which a policy depends, or a mode for the policy itself."""
     if not policy.conventions or (entry is not None and entry.mode is not None):
         return True
     configured = {
@@ -285,7 +284,7 @@ def _is_configured(policy: Policy, config: PolicyConfig, entry: PolicyEntry | No
 
 
 def entry_of(policy: Policy, config: PolicyConfig) -> str | None:
-    """Return the key under `policies` that holds for a policy.
+    """Return the key under `policies` that applies to a policy.
 
     Raises:
         ConfigError: two patterns name it.
@@ -294,9 +293,9 @@ def entry_of(policy: Policy, config: PolicyConfig) -> str | None:
 
 
 def _named(policy: Policy, entries: Mapping[str, object], path: Path) -> str | None:
-    """Return the key that names a policy: its id, else the one pattern that fits.
+    """Return the key that names a policy: its id, or else the one matching pattern.
 
-    Only its id enables a policy that ships off: a pattern such as `pods/*` is not a decision to enable it.
+    Only its id enables a policy that is off by default: a pattern such as `pods/*` is not a decision to enable it.
     """
     if policy.id in entries:
         return policy.id
@@ -336,16 +335,16 @@ def _refuse_overlapping(entries: Iterable[str], path: Path) -> None:
             )
 
 
-# A field and what is read below it; everything, where that is empty.
+# A field and the fields that are read below it; all of them if empty.
 _Fields: TypeAlias = "dict[str, _Fields]"
 _ALWAYS = ("metadata.name", "metadata.namespace")
 
 
 class Needs:
-    """What the rules need to know of other objects, so that nothing else is kept of them."""
+    """The fields of other objects that the rules read, so that only these are stored."""
 
     def __init__(self, rules: Iterable[Rule], also: Iterable[Need] = ()) -> None:
-        """Add up what rules look up; `also` are the needs of the caller."""
+        """Merge the needs of rules; `also` are those of the caller."""
         self._fields: dict[Kind, _Fields] = {}
         of_rules = (
             need
@@ -359,18 +358,18 @@ class Needs:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """Every kind that a rule looks up."""
+        """All kinds that a rule looks up."""
         return tuple(self._fields)
 
     def of(self, kind: GroupVersionKind) -> Mapping[str, object] | None:
-        """Return what is read of objects of a type; None when nothing is."""
+        """Return the fields that are read of objects of a type; None if none are."""
         if kind not in self._by_type:
             fitting = [fields for known, fields in self._fields.items() if known.covers(kind)]
             self._by_type[kind] = fitting[0] if fitting else None
         return self._by_type[kind]
 
     def project(self, request: Request) -> Request | None:
-        """Return a request whose object holds only what is read of it; None when nothing is."""
+        """Return a request whose object contains only the fields that are read; None if none are."""
         self.of(request.kind)
         fields = self._by_type[request.kind]
         if fields is None or request.object is None:
@@ -385,7 +384,7 @@ def _add(fields: _Fields, paths: Iterable[str]) -> None:
         *above, last = path.split(".")
         for part in above:
             if part in below and not below[part]:
-                break  # all that is below it is read anyway
+                break  # everything below it is read anyway
             below = below.setdefault(part, {})
         else:
             below[last] = {}

@@ -1,6 +1,6 @@
-"""Finds fields of the wrong type among those that policies read, which the API server would refuse.
+"""Find fields of the wrong type among those that policies read, which the API server would reject.
 
-A policy reads a field of the wrong type as absent; without this check it could pass for that reason.
+A policy reads a field of the wrong type as missing. Without this check, an object could pass for that reason.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Shape(Protocol):
-    """What a value must look like. `fits` is fast, because nearly every value does; `faults` says what does not."""
+    """The expected type of a value. `fits` is fast, because nearly every value has it; `faults` yields the errors."""
 
     def fits(self, value: Json) -> bool: ...
 
@@ -41,14 +41,14 @@ class _Scalar(Struct, frozen=True):
 
 
 class _Quoted(_Scalar, frozen=True):
-    """A string in a map of strings, where a number or a boolean without quotes is the common mistake."""
+    """A string in a map of strings, in which an unquoted number or boolean is the usual mistake."""
 
     def faults(self, field: Field) -> Iterator[Violation]:
         if not is_unknown(field.value):
             yield Violation(field.path, f"must be a string, not {quantity.type_name(field.value)}: put it in quotes")
 
 
-# Fewer digits than this are a quantity whatever they are.
+# Any number with fewer digits is a valid quantity.
 _PLAIN_DIGITS = 19
 
 
@@ -208,12 +208,12 @@ _SHAPES: Final = {
         spec=_object(scaleTargetRef=_SCALE_TARGET),
     ),
 }
-# Only `metadata` has one shape in every kind; `spec` may be anything in a kind we do not know.
+# Only `metadata` has the same shape in every kind; `spec` of an unknown kind may be anything.
 _UNKNOWN = _object(metadata=_METADATA)
 
 
 def malformed(subject: Subject) -> Iterator[Violation]:
-    """Yield every field of a wrong type in a subject: where, what it must be, and what it is."""
+    """Yield every field of a wrong type in a subject, with its expected and its actual type."""
     shape = _SHAPES.get((subject.kind.group, subject.kind.kind), _UNKNOWN)
     if not shape.fits(subject.field.value):
         yield from shape.faults(subject.field)

@@ -1,4 +1,4 @@
-"""An UPDATE answers for what it adds: what the old object had too costs no more than a warning."""
+"""Limit findings of an UPDATE that the old object already had to warnings."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 Identity: TypeAlias = tuple[object, ...]
 
-# The members that tell elements of a list apart, as the API server's merge keys do.
+# The members that identify elements of a list, like the API server's merge keys.
 _MERGE_KEYS = ("name", "key")
 
 
 class Ratchet:
-    """Tells whether something found in the new object was there before.
+    """Tell whether a finding of the new object was in the old one.
 
-    Two violations are the same when policy, place and message are; two patches when policy, operation, place and
-    value are. A place names list elements by their merge key, so that it survives a reordered list.
+    Two violations are the same if policy, path and message are; two patches if policy, operation, path and value are. A
+    path names list elements by their merge key, so it survives a reordered list.
     """
 
     def __init__(self, request: Request) -> None:
@@ -31,18 +31,18 @@ class Ratchet:
         self._old = request.old_object or {}
 
     def now(self, policy: str, item: Violation | Patch) -> Identity:
-        """Identify something found in the new object."""
+        """Return the identity of a finding of the new object."""
         return _identity(policy, item, self._new)
 
     def before(self, policy: str, item: Violation | Patch) -> Identity:
-        """Identify something found in the old object."""
+        """Return the identity of a finding of the old object."""
         return _identity(policy, item, self._old)
 
     def may_patch(self, request: Request, patch: Patch) -> bool:
-        """Tell whether an UPDATE may be patched so: a Pod's new tolerations and annotations may.
+        """Tell whether an UPDATE may get a patch: only new tolerations and annotations of a Pod may be added.
 
-        The API server refuses most other changes to a stored Pod (`pkg/apis/core/validation` ValidatePodUpdate,
-        v1.36), and a changed NodePool or EC2NodeClass replaces its nodes. What the user took away stays away.
+        The API server rejects most other changes to a stored Pod (`pkg/apis/core/validation` ValidatePodUpdate, v1.36),
+        and a changed NodePool or EC2NodeClass replaces its nodes. A field that the user removed stays removed.
         """
         if request.kind.kind != "Pod":
             return False

@@ -1,4 +1,4 @@
-"""The answer to one request: what each policy found and what it costs."""
+"""The verdict on one request: the findings of each policy with their stances."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class Finding(Struct, frozen=True):
-    """A violation, or a patch that was not made, with what it costs.
+    """A violation, or a patch that was not applied, with its stance.
 
-    `template_of` is the workload's type when the finding is in a Pod template; `note` says in a sentence why the
-    finding costs less than the policy's mode (an exemption, a violation the object had before). `convention` says that
-    it rests on names that the platform has not configured. `why`, `others` and `follows` are those of the violation.
-    `covers` are the policies whose findings at the same path are left out for this one (`Violation.same_as`).
+    `template_of` is the workload's type if the finding is in a Pod template; `note` says why its stance is lower than
+    the policy's mode (an exemption, a violation that the object already had). `convention` says that it depends on
+    names that the platform has not configured. `why`, `others` and `follows` are those of the violation. `covers` are
+    the policies whose findings at the same path are omitted for this one (`Violation.same_as`).
     """
 
     policy: str
@@ -49,17 +49,17 @@ class Finding(Struct, frozen=True):
 
 
 class TemplatePatch(Struct, frozen=True):
-    """A patch that the Pods of a workload's template will get when they come; the template itself is left alone."""
+    """A patch that the Pods of a workload's template will get at admission; the template itself is not changed."""
 
     patch: Patch
     template_of: GroupVersionKind
 
 
 class Outcome(Struct, frozen=True):
-    """What one policy made of a request: passed when all is empty; else found, skipped or broke.
+    """The outcome of one policy for a request: passed if everything is empty, else violated, patched, skipped or error.
 
-    `patches` are those made. `error` is the exception that broke the policy, and `stance` what that costs. `coming`
-    says that a fact it missed may be known in a moment.
+    `patches` are those that were applied. `error` is the exception of the policy, and `stance` the effect of the
+    exception. `coming` says that missing data may be available in a moment.
     """
 
     policy: str
@@ -75,9 +75,9 @@ class Outcome(Struct, frozen=True):
 class Verdict(Struct, frozen=True):
     """All outcomes of a request, and the object as it would be stored.
 
-    `malformed` is what is wrong with the object itself, each with its mode (`at_most`): fields of the wrong type, which
-    the API server would refuse whatever the policies say, and lists that are too large to evaluate.
-    `operations` are the RFC 6902 operations that lead from the request's object to `object`.
+    `malformed` are the faults of the object itself, each with its mode (`at_most`): fields of the wrong type, which the
+    API server would reject whatever the policies decide, and lists that are too large to evaluate. `operations` are the
+    RFC 6902 operations that lead from the request's object to `object`.
     """
 
     request: Request
@@ -94,18 +94,18 @@ class Verdict(Struct, frozen=True):
 
     @property
     def denials(self) -> tuple[str, ...]:
-        """Why the request is refused, one line each; empty when it is allowed."""
+        """The reasons for denying the request, one line each; empty if it is allowed."""
         return tuple(line_of(reason) for reason in self.reasons(Stance.ENFORCE))
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The warnings for the user in addition to the answer, one line each."""
+        """The warnings for the user, one line each."""
         return tuple(line_of(reason) for reason in self.reasons(Stance.WARN))
 
     def reasons(self, mode: Stance) -> list[Violation | Finding | Outcome]:
-        """Return what has a mode: what is wrong with the object itself, findings, and outcomes of policies that broke.
+        """Return everything with a mode: faults of the object itself, findings, and outcomes of policies with errors.
 
-        There may be tens of thousands, of which an answer shows a few; `line_of` writes one.
+        There may be tens of thousands, of which a response shows a few; `line_of` formats one.
         """
         reasons: list[Violation | Finding | Outcome] = [wrong for wrong in self.malformed if wrong.at_most is mode]
         reasons += [finding for finding in self.findings if finding.stance is mode]
@@ -114,12 +114,12 @@ class Verdict(Struct, frozen=True):
 
     @property
     def is_malformed(self) -> bool:
-        """Whether the request is refused for the object itself."""
+        """Whether the request is denied for a fault of the object itself."""
         return any(wrong.at_most is Stance.ENFORCE for wrong in self.malformed)
 
     @property
     def patches(self) -> tuple[tuple[str, Patch], ...]:
-        """The patches made, each with its policy."""
+        """The applied patches, each with its policy."""
         return tuple((o.policy, patch) for o in self.outcomes for patch in o.patches)
 
     @property
@@ -129,17 +129,17 @@ class Verdict(Struct, frozen=True):
 
     @property
     def recorded(self) -> tuple[Finding, ...]:
-        """Findings that cost nothing and are only counted."""
+        """Findings that are only counted."""
         return tuple(f for f in self.findings if f.stance is Stance.AUDIT)
 
     @property
     def coming(self) -> bool:
-        """Whether a fact that was missed may be known in a moment."""
+        """Whether missing data may be available in a moment."""
         return any(outcome.coming for outcome in self.outcomes)
 
     @property
     def allowed(self) -> bool:
-        """Whether the request goes through."""
+        """Whether the request is allowed."""
         if self.is_malformed:
             return False
         denied = any(finding.stance is Stance.ENFORCE for finding in self.findings)
@@ -147,7 +147,7 @@ class Verdict(Struct, frozen=True):
 
 
 def line_of(reason: Violation | Finding | Outcome) -> str:
-    """Write one of `Verdict.reasons` in one line."""
+    """Return one of `Verdict.reasons` as one line."""
     if isinstance(reason, Finding):
         return reason.line
     if isinstance(reason, Outcome):
