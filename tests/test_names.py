@@ -56,8 +56,8 @@ PLAIN = {
     "told": "reported",
     "what": "subject, problem, units",
 }
-# Fields of the JSON that gpugate publishes have the names of its schema. All features read the place of a finding.
-PUBLISHED = {("webhook/audit/model.py", "what"), ("webhook/report/located.py", "place")}
+# Fields of the JSON that gpugate publishes have the names of its schema.
+PUBLISHED = {("webhook/audit/model.py", "what")}
 
 
 def bindings(tree: ast.AST) -> Iterator[tuple[str, int]]:

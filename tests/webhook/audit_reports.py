@@ -70,7 +70,7 @@ def judged() -> tuple[tuple[ObjectName, tuple[Finding, ...]], ...]:
     by_object: dict[tuple[str, ObjectName], list[Finding]] = {}
     for located in report.findings:
         if located.object is not None and located.policy:
-            by_object.setdefault((located.place.file, located.object), []).append(finding(located))
+            by_object.setdefault((located.location.file, located.object), []).append(finding(located))
     return tuple((name, tuple(found)) for (_, name), found in by_object.items())
 
 

@@ -15,7 +15,7 @@ import msgspec
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.report.located import Place
+from gpugate.webhook.report.located import Location
 from gpugate.webhook.testing.cases import CaseFileError
 from gpugate.webhook.testing.expect_comments import read_annotated
 
@@ -61,7 +61,7 @@ def read_example(source: str, text: str) -> Example:
     *others, judged = found.manifests
     if others and not source.rpartition("/")[2].startswith("fixed-"):
         message = f"{len(others)} documents beside the last have no role: mark them `# context`"
-        raise CaseFileError(Place(source), message)
+        raise CaseFileError(Location(source), message)
     return Example(
         title=found.title,
         manifest=judged,

@@ -371,7 +371,7 @@ def _fix_document(
             try:
                 changed = text.change(manifest, group)
             except (EditError, patching.PatchError) as error:
-                where = f"{file.file.label}:{first.place.line}"
+                where = f"{file.file.label}:{first.location.line}"
                 file.left.append(f"{where}: {', '.join(_policies(group))} was not fixed: {error}")
                 continue
             if changed:

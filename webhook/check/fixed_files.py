@@ -91,7 +91,7 @@ def fixes_of(
 ) -> Fixes:
     """Compute the fixes of the findings of one check."""
     fixable = {
-        finding.place.file
+        finding.location.file
         for finding in _with_related(result.report.findings)
         if finding.safely_fixable or (unsafe and finding.unsafely_fixable)
     }
@@ -114,13 +114,13 @@ def _with_related(findings: Iterable[Located]) -> Iterator[Located]:
 def _rendered(result: CheckResult) -> Iterator[str]:
     """Yield a line for each fix that does not apply, because no file contains the evaluated object."""
     for finding in _with_related(result.report.findings):
-        if finding.place.is_template and not finding.exempt and (finding.fix or finding.patches):
+        if finding.location.is_template and not finding.exempt and (finding.fix or finding.patches):
             why = "the evaluated object is rendered from this file"
-            if finding.place.unrendered:
+            if finding.location.unrendered:
                 why = "its chart or kustomization was not rendered"
-            elif finding.place.file.endswith(".tf"):
+            elif finding.location.file.endswith(".tf"):
                 why = "gpugate does not edit Terraform"
-            yield f"{finding.place.where}: {finding.policy} was not fixed: {why}"
+            yield f"{finding.location.where}: {finding.policy} was not fixed: {why}"
 
 
 def diff_of(files: Sequence[FixedFile]) -> str:

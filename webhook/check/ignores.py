@@ -20,7 +20,7 @@ from gpugate.webhook.manifests.documents import SourceText
 from gpugate.webhook.manifests.inputs import Input
 from gpugate.webhook.manifests.placeholders import encoded
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.report.located import Located, Place, Severity, Sort, Suppressed, SuppressedBy
+from gpugate.webhook.report.located import Located, Location, Severity, Sort, Suppressed, SuppressedBy
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -44,7 +44,7 @@ class Ignore(Struct, frozen=True):
     `until` is the last day on which it applies; None if it does not expire, empty if it is not a date.
     """
 
-    location: Place
+    location: Location
     line: int
     policies: tuple[str, ...]
     reason: str
@@ -82,7 +82,7 @@ def ignores(document: Document) -> Iterator[Ignore]:
         index, counted = index + text.count("\n", counted, begin), begin
         number, column = document.first_line + index, match.start() - begin + 1
         around = source.around(number)
-        location = Place(document.source, number, column, column + len(match[0]), around.lines, around.first_line)
+        location = Location(document.source, number, column, column + len(match[0]), around.lines, around.first_line)
         alone = not text[begin : match.start()].strip()
         ids = tuple(name.strip() for name in (match["ids"] or "").split(",") if name.strip())
         line = document.first_line + (following[index] if alone else index)
@@ -134,7 +134,7 @@ def sift(
     remaining: list[Located] = []
     suppressed: list[Suppressed] = []
     for finding in findings:
-        passing = [c for c in honoured.get(finding.place.line, ()) if finding.code in c.policies]
+        passing = [c for c in honoured.get(finding.location.line, ()) if finding.code in c.policies]
         if passing and finding.sort in _SUPPRESSIBLE:
             used.update((id(comment), finding.code) for comment in passing)
             suppressed.append(Suppressed(finding, passing[0].reason))
@@ -180,7 +180,9 @@ def added(report: Report, base: Revision) -> tuple[str, ...]:
     """
     from gpugate.webhook.manifests.git import GitError  # noqa: PLC0415 -- starts programs, and few runs have a base
 
-    files = {suppressed.finding.place.file for suppressed in report.suppressed if suppressed.by is SuppressedBy.COMMENT}
+    files = {
+        suppressed.finding.location.file for suppressed in report.suppressed if suppressed.by is SuppressedBy.COMMENT
+    }
     remarks = []
     for name in sorted(files):
         data = Input(name, explicit=True).read()

@@ -9,7 +9,7 @@ from gpugate.policies.engine.update_ratchet import keyed_path
 from gpugate.policies.sdk.field import Field, render
 from gpugate.policies.sdk.findings import Other, Stance
 from gpugate.webhook.manifests.placeholders import decoded
-from gpugate.webhook.report.located import DocumentPlaces, Located, ObjectName, Place, Severity, Sort
+from gpugate.webhook.report.located import DocumentLocations, Located, Location, ObjectName, Severity, Sort
 from gpugate.webhook.report.policy_text import patch_groups, reasons
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Locator:
 
     def __init__(self, policies: Mapping[str, Policy]) -> None:
         self._reasons = reasons(policies.values())
-        self._last: DocumentPlaces | None = None
+        self._last: DocumentLocations | None = None
 
     def findings(self, manifest: Manifest, verdict: Verdict) -> Iterator[Located]:
         """Yield the errors, warnings and notes of a verdict."""
@@ -70,7 +70,7 @@ class Locator:
             sort=Sort.SCHEMA,
             severity=Severity.ERROR,
             message=problem.message,
-            place=self._locate(manifest, problem.path),
+            location=self._locate(manifest, problem.path),
             object=_name(request),
             path=render(problem.path),
             hint=problem.remedy,
@@ -82,7 +82,7 @@ class Locator:
             sort=Sort.PATCH if finding.would_patch else Sort.VIOLATION,
             severity=Severity.NOTE if finding.convention else _SEVERITY.get(finding.stance, Severity.NOTE),
             message=finding.message,
-            place=self._locate(manifest, finding.path),
+            location=self._locate(manifest, finding.path),
             policy=finding.policy,
             object=name,
             path=render(finding.path),
@@ -107,7 +107,7 @@ class Locator:
                 sort=Sort.PATCH,
                 severity=Severity.NOTE,
                 message=str(decoded(group.message)),
-                place=self._locate(manifest, group.patches[0].path),
+                location=self._locate(manifest, group.patches[0].path),
                 policy=outcome.policy,
                 object=name,
                 path=render(group.patches[0].path),
@@ -118,9 +118,9 @@ class Locator:
                 owner=_owner(manifest.request),
             )
 
-    def _locate(self, manifest: Manifest, path: Path) -> Place:
+    def _locate(self, manifest: Manifest, path: Path) -> Location:
         if self._last is None or self._last.document is not manifest.document:
-            self._last = DocumentPlaces(manifest.document)
+            self._last = DocumentLocations(manifest.document)
         return self._last.find((*manifest.prefix, *path))
 
 
@@ -153,7 +153,7 @@ def _owner(request: Request) -> Other | None:
 def located_problem(problem: Problem) -> Located:
     """Return the finding for input that could not be read."""
     around = problem.excerpt
-    location = Place(problem.source, problem.line, problem.column, problem.end, around.lines, around.first_line)
+    location = Location(problem.source, problem.line, problem.column, problem.end, around.lines, around.first_line)
     sort, severity = (Sort.UNREADABLE, Severity.NOTE if problem.note else Severity.ERROR)
     if problem.warning:
         sort, severity = (Sort.AMBIGUOUS, Severity.WARNING)

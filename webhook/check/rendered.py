@@ -38,9 +38,9 @@ class RenderedTexts:
         before = [*results.findings, *(passing.finding for passing in results.suppressed)]
         after = mapped(before, self.texts, self.options)
         files = {
-            new.place.file: old.place.file
+            new.location.file: old.location.file
             for old, new in zip(before, after, strict=True)
-            if old.place.file in self.texts
+            if old.location.file in self.texts
         }
         count = len(results.findings)
         results.suppressed = [
@@ -50,11 +50,11 @@ class RenderedTexts:
         comments: dict[str, list[Ignore]] = {}
         remaining = []
         for old, new in zip(results.findings, after, strict=False):
-            text = self.texts.get(old.place.file)
-            if text and isinstance(text.job, KustomizationJob) and how.ignores and not new.place.rendered:
-                if new.place.file not in comments:
-                    comments[new.place.file] = _comments(new.place.file)
-                stays, passing = sift([new], comments[new.place.file], how.known, (), how.today)
+            text = self.texts.get(old.location.file)
+            if text and isinstance(text.job, KustomizationJob) and how.ignores and not new.location.rendered:
+                if new.location.file not in comments:
+                    comments[new.location.file] = _comments(new.location.file)
+                stays, passing = sift([new], comments[new.location.file], how.known, (), how.today)
                 results.suppressed += passing
                 # An invalid comment is reported when its file is evaluated.
                 remaining += [finding for finding in stays if finding is new]

@@ -247,14 +247,14 @@ def _cause(finding: Located) -> tuple[str, ...]:
     if finding.convention and finding.fix is None:
         return (finding.policy,)
     if finding.policy == PLACEHOLDERS and finding.fix is None:
-        return (finding.policy, template_for(finding) or finding.place.file)
+        return (finding.policy, template_for(finding) or finding.location.file)
     if finding.sort is Sort.PATCH and finding.patches:
         return (finding.policy, finding.message)
     return ()
 
 
 def _position(finding: Located) -> tuple[str, int, int, int]:
-    location = finding.place
+    location = finding.location
     return location.file, location.line, location.column, location.rendered
 
 
@@ -279,19 +279,19 @@ _NO_OBJECT: Final = ObjectName("", "", "", "")
 def _as_they_are(findings: Iterable[Located], inputs: Sequence[Input | Problem | Passed]) -> list[Located]:
     """Mark findings in files of charts and kustomizations that were not rendered."""
     files = {part.label: part for part in inputs if isinstance(part, Input) and part.unrendered}
-    return [_as_it_is(finding, file) if (file := files.get(finding.place.file)) else finding for finding in findings]
+    return [_as_it_is(finding, file) if (file := files.get(finding.location.file)) else finding for finding in findings]
 
 
 def _as_it_is(finding: Located, file: Input) -> Located:
-    location = replace(finding.place, unrendered=file.unrendered, altered=file.altered, is_template=True)
+    location = replace(finding.location, unrendered=file.unrendered, altered=file.altered, is_template=True)
     # The parts that are not evaluated may change the finding.
     certain = not file.altered or finding.sort is Sort.UNREADABLE or finding.severity is Severity.NOTE
-    return replace(finding, place=location, severity=finding.severity if certain else Severity.WARNING)
+    return replace(finding, location=location, severity=finding.severity if certain else Severity.WARNING)
 
 
 def _problems(problems: Iterable[Problem], findings: Iterable[Located]) -> list[Located]:
     """Return findings on input that could not be read or rendered, except on files with such a finding."""
-    unreadable = {finding.place.file for finding in findings if finding.sort is Sort.UNREADABLE}
+    unreadable = {finding.location.file for finding in findings if finding.sort is Sort.UNREADABLE}
     return [located_problem(problem) for problem in problems if not (problem.blames and problem.blames in unreadable)]
 
 
@@ -333,7 +333,7 @@ def _report(
     order = {**{file: order.get(label, -1) for file, label in moved.items()}, **order}
 
     def position(finding: Located) -> tuple[int, int, int]:
-        return order.get(finding.place.file, -1), finding.place.line, finding.place.column
+        return order.get(finding.location.file, -1), finding.location.line, finding.location.column
 
     findings = tuple(sorted(results.findings, key=position))
     target = ruleset.config.target
@@ -411,7 +411,7 @@ def exit_code(findings: Sequence[Located], objects: int, fail_on: FailOn) -> int
 
 
 def _counts(finding: Located, fail_on: FailOn) -> bool:
-    if finding.place.altered:
+    if finding.location.altered:
         return fail_on is FailOn.WARN and finding.severity is not Severity.NOTE
     if finding.sort in {Sort.MALFORMED, Sort.SCHEMA}:
         return not finding.exempt

@@ -222,8 +222,8 @@ _POD = GroupVersionKind("", "v1", "Pod")
 def _unfixable(finding: Located, expansion: Expanded) -> Located:
     """Remove the fix of a finding on an object that a controller merges of two: either may be the one to change."""
     hint = f"make this change in {expansion.base_name}" if finding.patches else finding.hint
-    location = replace(finding.place, is_template=True)
-    return replace(finding, place=location, hint=hint, patches=(), fix=None)
+    location = replace(finding.location, is_template=True)
+    return replace(finding, location=location, hint=hint, patches=(), fix=None)
 
 
 class Evaluation:

@@ -15,7 +15,7 @@ from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.manifests.documents import SourceText
 from gpugate.webhook.manifests.inputs import Selection
 from gpugate.webhook.manifests.placeholders import TOOLS, Declared, Form, found_in, sealed
-from gpugate.webhook.report.located import Located, ObjectName, Place, Severity, Sort
+from gpugate.webhook.report.located import Located, Location, ObjectName, Severity, Sort
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -195,7 +195,7 @@ class Placeholders:
         self._known = known
         self._is_evaluated = False
         self._lines: dict[tuple[Form, str], list[int]] = {}
-        self._first: Place | None = None
+        self._first: Location | None = None
         self._object: ObjectName | None = None
 
     def add(self, manifest: Manifest, placeholders: Sequence[Placeholder], *, is_evaluated: bool) -> None:
@@ -215,7 +215,7 @@ class Placeholders:
                 lines.append(span.line)
             if self._first is None:
                 request = manifest.request
-                self._first = Place(file, span.line, span.column, span.end, around.lines, around.first_line)
+                self._first = Location(file, span.line, span.column, span.end, around.lines, around.first_line)
                 self._object = ObjectName(
                     request.kind.api_version, request.kind.kind, request.namespace, request.shown_name
                 )

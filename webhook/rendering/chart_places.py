@@ -20,7 +20,7 @@ from gpugate.webhook.manifests.problems import excerpt, lines_of_template
 from gpugate.webhook.manifests.within import is_git
 from gpugate.webhook.rendering.charts import ChartJob, template_file
 from gpugate.webhook.rendering.render import Text, rendering_of
-from gpugate.webhook.report.located import Place
+from gpugate.webhook.report.located import Location
 
 if TYPE_CHECKING:
     import threading
@@ -330,9 +330,9 @@ class ChartPlaces:
         self._read: dict[str, list[str]] = {}
         self._template_lines: dict[str, list[str]] = {}
 
-    def of(self, finding: Located) -> Place:
+    def of(self, finding: Located) -> Location:
         """Return the place of a finding in a template, or what is known of it."""
-        location, index = finding.place, finding.place.line - 1
+        location, index = finding.location, finding.location.line - 1
         variants = (self._job.variant,) if self._job.variant else ()
         origin = self._origins[index] if index < len(self._origins) else None
         lines = self._lines_of(origin[0]) if origin else []
@@ -355,7 +355,7 @@ class ChartPlaces:
         column, end = len(written) - len(written.lstrip()) + 1, len(written.rstrip()) + 1
         if written.rstrip() == self._lines[index].rstrip():
             column, end = location.column, location.end
-        return Place(file, line, column, end, around.lines, around.first_line, variants=variants)
+        return Location(file, line, column, end, around.lines, around.first_line, variants=variants)
 
     def _lines_of(self, file: str) -> list[str]:
         """Return the lines of a template as they were counted; none when it is no longer what it was."""

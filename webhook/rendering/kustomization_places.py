@@ -13,7 +13,7 @@ from gpugate.webhook.manifests.documents import Document, Positions, SourceText,
 from gpugate.webhook.manifests.objects import Manifest, objects
 from gpugate.webhook.manifests.within import Wanted, refusal, tree_of
 from gpugate.webhook.rendering.kustomizations import KustomizationJob
-from gpugate.webhook.report.located import Place
+from gpugate.webhook.report.located import Location
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -92,9 +92,9 @@ class KustomizationPlaces:
         self._built = [part for part in read_text(text.job.label, text.text) if isinstance(part, Document)]
         self._read: dict[str, list[Document]] = {}
 
-    def of(self, finding: Located) -> Place:
+    def of(self, finding: Located) -> Location:
         """Return the place of a finding in a file of the kustomization, or what is known of it."""
-        location = finding.place
+        location = finding.location
         # The origin of an object is an annotation, which a transformer of the kustomization can write.
         origin = next(
             (origin for origin in self._text.origins if origin.first_line <= location.line <= origin.last_line), None
@@ -106,8 +106,8 @@ class KustomizationPlaces:
         file = self._name_of(origin.file) if origin else self._job.file.file
         return replace(location, file=file, line=1, column=1, end=2, rendered=location.line)
 
-    def _certain(self, finding: Located, origin: ObjectOrigin) -> Place | None:
-        built = next((part for part in reversed(self._built) if part.first_line <= finding.place.line), None)
+    def _certain(self, finding: Located, origin: ObjectOrigin) -> Location | None:
+        built = next((part for part in reversed(self._built) if part.first_line <= finding.location.line), None)
         if origin.generated or finding.object is None or built is None:
             return None
         file = self._name_of(origin.file)
@@ -118,7 +118,7 @@ class KustomizationPlaces:
             return None
         document, span = original
         around = SourceText(document).around(span.line)
-        return Place(file, span.line, span.column, span.end, around.lines, around.first_line)
+        return Location(file, span.line, span.column, span.end, around.lines, around.first_line)
 
     def _name_of(self, file: str) -> str:
         """Write a path as the user writes those of kustomizations: from the working directory on, or absolute."""

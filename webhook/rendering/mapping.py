@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.rendering.options import RenderOptions
     from gpugate.webhook.rendering.render import Text
-    from gpugate.webhook.report.located import Located, Place
+    from gpugate.webhook.report.located import Located, Location
 
 
 class _Places(Protocol):
-    def of(self, finding: Located) -> Place:
+    def of(self, finding: Located) -> Location:
         """Return the place of a finding in a file."""
         ...
 
@@ -33,11 +33,13 @@ def mapped(findings: Sequence[Located], texts: Mapping[str, Text], options: Rend
         texts: what was rendered, by its label, which is the file of findings in it.
         options: how it was rendered.
     """
-    labels = sorted({finding.place.file for finding in findings if finding.place.file in texts and finding.place.line})
+    labels = sorted(
+        {finding.location.file for finding in findings if finding.location.file in texts and finding.location.line}
+    )
     places = dict(zip(labels, at_once(_places, [texts[label] for label in labels], options), strict=True))
     return [
-        replace(finding, place=replace(places[finding.place.file].of(finding), is_template=True))
-        if finding.place.file in places
+        replace(finding, location=replace(places[finding.location.file].of(finding), is_template=True))
+        if finding.location.file in places
         else finding
         for finding in findings
     ]
@@ -53,7 +55,7 @@ def joined(findings: Iterable[Located], texts: Mapping[str, Text], files: Mappin
     """
     together: dict[object, list[Located]] = {}
     for number, finding in enumerate(findings):
-        location, label = finding.place, files.get(finding.place.file, "")
+        location, label = finding.location, files.get(finding.location.file, "")
         line = 0 if location.rendered else location.line
         subject = (finding.sort, finding.policy, finding.object, finding.path, finding.message, location.file, line)
         key = (*subject, texts[label].job.unit) if label and location.variants else number
@@ -67,6 +69,6 @@ def _places(text: Text, options: RenderOptions, stop: threading.Event) -> _Place
 
 def _merged(findings: list[Located]) -> Located:
     """Join findings that differ in the values of the chart only."""
-    variants = dict.fromkeys(variant for finding in findings for variant in finding.place.variants)
+    variants = dict.fromkeys(variant for finding in findings for variant in finding.location.variants)
     first = findings[0]
-    return replace(first, place=replace(first.place, variants=tuple(variants)))
+    return replace(first, location=replace(first.location, variants=tuple(variants)))

@@ -40,4 +40,4 @@ def _suppressed(suppressed: Suppressed) -> str:
 
 def _finding(finding: Located, head: str) -> str:
     about = f" ({finding.object})" if finding.object else ""
-    return f"{finding.place.where}: {head}[{words.code(finding)}] {finding.message}{about}"
+    return f"{finding.location.where}: {head}[{words.code(finding)}] {finding.message}{about}"

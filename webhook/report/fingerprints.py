@@ -41,7 +41,7 @@ class Fingerprints:
         """Return the fingerprint; the second of two that are alike is numbered, so call it once for each."""
         name = finding.object
         # Without an object there is only the file and what is said of it.
-        about: Sequence[str] = (relative(finding.place.file, self._root), finding.message)
+        about: Sequence[str] = (relative(finding.location.file, self._root), finding.message)
         if name:
             about = (name.api_version, name.kind, name.namespace, name.name, finding.path)
         fingerprint = hashlib.sha256("\0".join((words.code(finding), *about)).encode(errors="replace")).hexdigest()

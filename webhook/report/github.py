@@ -30,7 +30,7 @@ def write(report: Report, root: Path) -> str:
 
 
 def _command(finding: Located, root: Path) -> str:
-    location = finding.place
+    location = finding.location
     properties = {"file": relative(location.file, root)}
     if location.line:
         properties |= {"line": str(location.line), "endLine": str(location.line)}

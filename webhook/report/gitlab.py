@@ -49,7 +49,10 @@ def _entry(finding: Located, root: Path, project: Path, fingerprints: Fingerprin
         "fingerprint": fingerprints.of(finding),
         "severity": _SEVERITIES[finding.severity],
         # A line is required; what concerns a file as a whole stands on its first.
-        "location": {"path": _path(finding.place.file, root, project), "lines": {"begin": max(1, finding.place.line)}},
+        "location": {
+            "path": _path(finding.location.file, root, project),
+            "lines": {"begin": max(1, finding.location.line)},
+        },
     }
 
 

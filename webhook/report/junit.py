@@ -26,7 +26,7 @@ def write(report: Report, seconds: float = 0.0) -> str:
     root = ET.Element("testsuites", name="gpugate", time=f"{seconds:.3f}")
     by_file: dict[str, list[Located]] = {name: [] for name in report.names}
     for finding in report.findings:
-        by_file.setdefault(finding.place.file, []).append(finding)
+        by_file.setdefault(finding.location.file, []).append(finding)
     for file, findings in by_file.items():
         suite = ET.SubElement(root, "testsuite", name=plain(file), time="0")
         _cases(suite, file, findings)
@@ -57,8 +57,8 @@ def _cases(suite: ET.Element, file: str, findings: Sequence[Located]) -> None:
     for (code, name), group in groupby(sorted(findings, key=case_of), key=case_of):
         in_case = list(group)
         attributes = {"name": plain(name or file), "classname": code, "time": "0", "file": plain(file)}
-        if in_case[0].place.line:
-            attributes["line"] = str(in_case[0].place.line)
+        if in_case[0].location.line:
+            attributes["line"] = str(in_case[0].location.line)
         tell(ET.SubElement(suite, "testcase", attributes), in_case)
 
 
@@ -75,7 +75,7 @@ def tell(case: ET.Element, findings: Sequence[Located]) -> None:
 
 
 def _text(finding: Located) -> str:
-    location = finding.place
+    location = finding.location
     lines = [f"{finding.severity.value}: {finding.message}", *(text for text in (location.where, finding.path) if text)]
     lines += [f"fix: {line}" for line in words.fixes(finding)]
     return "\n".join(plain(line) for line in lines)

@@ -86,17 +86,17 @@ class Sort(Enum):
     """A policy raised an exception, so the object is not fully evaluated."""
 
 
-class Place(Struct, frozen=True):
+class Location(Struct, frozen=True):
     """A region on one line of a file, and the lines around it.
 
     `line`, `column` and `end` (behind the region) count from 1; line 0 stands for the file as a whole. `excerpt` are
     lines of the file from `first_line` on, with the region's among them.
 
-    What a chart or a kustomization renders to has a line of a file only where that is certain. Else `rendered` is the
-    line of what it renders to, from which the excerpt is then too, and the region is the beginning of the file.
-    `variants` are the values with which the chart was rendered. `is_template` says that the file is what the object was
-    rendered from, which no edit of an object can fix. `unrendered` is the chart or kustomization that the file is part of,
-    where that was not rendered and the file was evaluated as it is; `altered` says that it would change the object.
+    A rendered object has a line of a file only if that is certain. Otherwise `rendered` is the line in the rendered
+    text, which also provides the excerpt, and the region is the beginning of the file. `variants` are the values with
+    which the chart was rendered. `is_template` says that the object was rendered from the file, which no edit of the
+    object can fix. `unrendered` is the chart or kustomization of the file, if it was not rendered and the file was
+    evaluated unchanged; `altered` says that it would change the object.
     """
 
     file: str
@@ -134,19 +134,19 @@ class ObjectName(msgspec.Struct, frozen=True, rename={"api_version": "apiVersion
 class Located(Struct, frozen=True):
     """One finding.
 
-    `policy` is empty when no policy made it. `path` is the field as people write it, and `stable_path` the same with list
-    elements named by their merge key, so that it survives a reordered list. `why` is a sentence on what the
-    pattern costs, `hint` and `fix` are what to do. `patches` are the changes that a policy makes. `template_of` is the
-    kind of the workload when a Pod template in it was judged, because then its Pods bear the consequence. `convention`
-    says that the finding rests on names that the platform has not configured. `related` are the findings at other
-    objects that state the same cause; `others`, `follows` and `owner` are what tells that (`one_cause.Statement`).
-    `of_rendering` says that a chart or kustomization was not rendered, which the report counts as such.
+    `policy` is empty if no policy reported it. `path` is the field as users write it, and `stable_path` the same with
+    list elements named by their merge key, so that it survives a reordered list. `why` is the consequence, `hint` and
+    `fix` are what to do. `patches` are the changes of a mutation. `template_of` is the kind of the workload if a Pod
+    template in it was evaluated, because the consequence affects its Pods. `convention` says that the finding depends
+    on names that the platform has not configured. `related` are findings at other objects with the same cause;
+    `others`, `follows` and `owner` identify the cause (`one_cause.Statement`). `of_rendering` says that a chart or
+    kustomization was not rendered, which the report counts as such.
     """
 
     sort: Sort
     severity: Severity
     message: str
-    place: Place
+    location: Location
     policy: str = ""
     object: ObjectName | None = None
     path: str = ""
@@ -174,12 +174,12 @@ class Located(Struct, frozen=True):
     def safely_fixable(self) -> bool:
         """Whether it can be fixed without a change to scheduling or cost; an exempt finding needs no fix."""
         safe = isinstance(self.fix, Patches) and self.fix.safe
-        return not self.exempt and not self.place.is_template and (safe or bool(self.patches))
+        return not self.exempt and not self.location.is_template and (safe or bool(self.patches))
 
     @property
     def unsafely_fixable(self) -> bool:
         """Whether it can be fixed, and the fix needs a review first."""
-        return not (self.exempt or self.place.is_template or self.fix is None or self.safely_fixable)
+        return not (self.exempt or self.location.is_template or self.fix is None or self.safely_fixable)
 
     @property
     def exempt(self) -> bool:
@@ -271,15 +271,15 @@ class Report(Struct, frozen=True):
         return sum(finding.severity is severity for finding in self.findings)
 
 
-class DocumentPlaces:
-    """The places of one document, which is composed when the first of them is asked for."""
+class DocumentLocations:
+    """The locations in one document, which is composed when the first of them is needed."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
         self._text = SourceText(document)
 
-    def find(self, path: Path) -> Place:
-        """Return the place of a path, or of its nearest ancestor that is there."""
+    def find(self, path: Path) -> Location:
+        """Return the location of a path, or of its nearest existing ancestor."""
         span, around = self._text.find(path)
-        location = Place(self.document.source, span.line, span.column, span.end, around.lines, around.first_line)
+        location = Location(self.document.source, span.line, span.column, span.end, around.lines, around.first_line)
         return replace(location, is_template=True) if self.document.derived else location

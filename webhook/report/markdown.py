@@ -42,7 +42,7 @@ def _lines(report: Report, seconds: float | None) -> Iterator[str]:
 
 
 def _row(finding: Located) -> str:
-    location = finding.place
+    location = finding.location
     where = (
         f"{escaped(location.file)}:{location.line}"
         if location.line and not location.rendered
@@ -55,7 +55,7 @@ def _row(finding: Located) -> str:
 def _fix(finding: Located) -> Iterator[str]:
     lines = [plain(line) for line in words.fixes(finding)]
     if lines:
-        location = finding.place
+        location = finding.location
         where = escaped(location.where if location.rendered else f"{location.file}:{location.line}")
         yield f"- {where}, `{words.code(finding)}`: {escaped(lines[0])}"
     for line in lines[1:]:

@@ -12,7 +12,7 @@ import msgspec
 from gpugate import __version__
 from gpugate.webhook.report import policy_text, words
 from gpugate.webhook.report.fingerprints import Fingerprints, uri
-from gpugate.webhook.report.located import Located, Place, Report, Sort, Suppressed, SuppressedBy
+from gpugate.webhook.report.located import Located, Location, Report, Sort, Suppressed, SuppressedBy
 from gpugate.webhook.report.plain import plain, plain_json
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _result(finding: Located, index: dict[str, int], root: Path, fingerprints: F
 
 
 def _location(finding: Located, root: Path) -> _Object:
-    location: _Object = {"physicalLocation": _physical(finding.place, root)} if finding.place.file else {}
+    location: _Object = {"physicalLocation": _physical(finding.location, root)} if finding.location.file else {}
     if finding.object:
         name = finding.object
         full = f"{name.api_version}/{name}#{finding.path}"
@@ -157,7 +157,7 @@ def _location(finding: Located, root: Path) -> _Object:
     return location
 
 
-def _physical(location: Place, root: Path) -> _Object:
+def _physical(location: Location, root: Path) -> _Object:
     physical: _Object = {"artifactLocation": {"uri": uri(location.file, root)}}
     if location.line:
         region = {"startLine": location.line, "endLine": location.line}

@@ -14,7 +14,7 @@ from gpugate.webhook.report.view import View, groups, heading, left_out, statist
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.webhook.report.located import Place
+    from gpugate.webhook.report.located import Location
 
 # A line of minified JSON is not shown whole.
 _WIDTH: Final = 240
@@ -22,17 +22,17 @@ _WIDTH: Final = 240
 _SHOWN: Final = 3
 
 
-def where(location: Place) -> str:
+def where(location: Location) -> str:
     """Write file, line and column as compilers do."""
     return location.where
 
 
-def frame_margin(location: Place) -> str:
+def frame_margin(location: Location) -> str:
     """Return as many spaces as the line numbers are wide."""
     return " " * len(str(location.first_line + len(location.excerpt) - 1)) if location.excerpt else " "
 
 
-def frame(location: Place, colour: int, paint: Paint) -> Iterator[str]:
+def frame(location: Location, colour: int, paint: Paint) -> Iterator[str]:
     """Yield the lines of a frame; none where no line is known."""
     if not location.excerpt:
         return
@@ -81,10 +81,10 @@ def _finding(finding: Located, paint: Paint, view: View) -> Iterator[str]:
     colour = _COLOURS[finding.severity]
     head = f"{finding.severity.value}[{words.code(finding)}]"
     yield f"{paint(head, BOLD, colour)}: {paint(plain(finding.message), BOLD)}"
-    margin = frame_margin(finding.place)
+    margin = frame_margin(finding.location)
     subject = f"   {finding.object}" if finding.object else ""
-    yield f"{margin}{paint('-->', BLUE)} {plain(where(finding.place))}{paint(plain(subject), DIM)}"
-    yield from frame(finding.place, colour, paint)
+    yield f"{margin}{paint('-->', BLUE)} {plain(where(finding.location))}{paint(plain(subject), DIM)}"
+    yield from frame(finding.location, colour, paint)
     for label, text in _details(finding, view):
         yield f"{margin} {paint('=', BLUE)} {label}{plain(text)}"
 
@@ -93,14 +93,14 @@ def _suppressed(suppressed: Suppressed, paint: Paint) -> Iterator[str]:
     finding = suppressed.finding
     yield paint(f"suppressed[{words.code(finding)}]: {plain(finding.message)}", DIM)
     subject = f"   {finding.object}" if finding.object else ""
-    yield f" {paint('-->', BLUE)} {plain(where(finding.place))}{paint(plain(subject), DIM)}"
+    yield f" {paint('-->', BLUE)} {plain(where(finding.location))}{paint(plain(subject), DIM)}"
     yield f"  {paint('=', BLUE)} {suppressed.by.value}: {plain(suppressed.reason)}"
 
 
 def _related(related: tuple[Located, ...], most: int) -> Iterator[tuple[str, str]]:
     """Yield where else the cause has a part, at most so many places."""
     for index, finding in enumerate(related[:most]):
-        yield "     " if index else "and: ", f"{where(finding.place)}   {finding.object or ''}".rstrip()
+        yield "     " if index else "and: ", f"{where(finding.location)}   {finding.object or ''}".rstrip()
     if len(related) > most:
         yield "     ", f"and {len(related) - most:,} more; -v lists them"
 
@@ -109,14 +109,14 @@ def _details(finding: Located, view: View) -> Iterator[tuple[str, str]]:
     if finding.path:
         yield "field: ", finding.path
     yield from _related(finding.related, len(finding.related) if view.verbose else _SHOWN)
-    if finding.place.variants:
-        yield "rendered with: ", "; ".join(finding.place.variants)
+    if finding.location.variants:
+        yield "rendered with: ", "; ".join(finding.location.variants)
     if finding.why:
         yield "why: ", finding.why
     if finding.note:
         yield "note: ", finding.note
-    if finding.place.unrendered:
-        yield "note: ", words.unrendered(finding.place)
+    if finding.location.unrendered:
+        yield "note: ", words.unrendered(finding.location)
     for index, line in enumerate(words.fixes(finding)):
         yield "     " if index else "fix: ", line
     if finding.convention:

@@ -84,7 +84,7 @@ def _heading(finding: Located, by: GroupBy) -> str:
     if by == "policy":
         return words.code(finding)
     if by == "file":
-        return finding.place.file
+        return finding.location.file
     return str(finding.object) if finding.object else "no object"
 
 

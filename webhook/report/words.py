@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Patches, Replacement, Stance
 from gpugate.webhook.report import yaml_text
-from gpugate.webhook.report.located import Located, Place, Sort
+from gpugate.webhook.report.located import Located, Location, Sort
 from gpugate.webhook.report.plain import plain
 
 if TYPE_CHECKING:
@@ -68,11 +68,11 @@ def page(finding: Located, base_url: str) -> str:
 
 def message(finding: Located) -> str:
     """Return the message for a service that shows it beside a file, where it must say that the line is not the file's."""
-    line = finding.place.rendered
+    line = finding.location.rendered
     return f"{finding.message} (line {line:,} of what this renders to)" if line else finding.message
 
 
-def unrendered(location: Place) -> str:
+def unrendered(location: Location) -> str:
     """Say that a file was evaluated as it is, because its chart or kustomization was not rendered."""
     left_out = ", without its patches" if location.altered else ""
     return f"{location.unrendered} was not rendered: this file was evaluated as it is{left_out}"
@@ -80,8 +80,8 @@ def unrendered(location: Place) -> str:
 
 def at_admission(finding: Located) -> str:
     """Say what the webhook would do; empty where it has no part in it."""
-    if finding.place.altered and finding.sort is not Sort.UNREADABLE:
-        return f"depends on what {finding.place.unrendered} changes, which was not built"
+    if finding.location.altered and finding.sort is not Sort.UNREADABLE:
+        return f"depends on what {finding.location.unrendered} changes, which was not built"
     if finding.sort is Sort.MALFORMED and finding.exempt:
         return "would be allowed by gpugate (audit) and REFUSED by the API server"
     if finding.sort is Sort.MALFORMED:

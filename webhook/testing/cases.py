@@ -15,7 +15,7 @@ from gpugate.webhook.manifests.documents import Document, read_bytes
 from gpugate.webhook.manifests.inputs import STDIN, Input
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.manifests.within import is_within, work_tree
-from gpugate.webhook.report.located import DocumentPlaces, Place
+from gpugate.webhook.report.located import DocumentLocations, Location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ class CaseFileError(GpugateError):
     `location` shows the line; `message` is the text without it.
     """
 
-    def __init__(self, location: Place, message: str) -> None:
+    def __init__(self, location: Location, message: str) -> None:
         where = f"{location.file}:{location.line}:{location.column}" if location.line else location.file
         super().__init__(f"{where}: {message}")
         self.location = location
@@ -42,7 +42,7 @@ class CaseFileError(GpugateError):
 def unreadable(problem: Problem) -> CaseFileError:
     """Return the error for a file or document that cannot be read."""
     around = problem.excerpt
-    location = Place(problem.source, problem.line, problem.column, problem.end, around.lines, around.first_line)
+    location = Location(problem.source, problem.line, problem.column, problem.end, around.lines, around.first_line)
     return CaseFileError(location, f"{problem.message}: {problem.remedy}")
 
 
@@ -184,7 +184,7 @@ class CaseFile:
 
     file: str
     document: Document
-    places: DocumentPlaces
+    places: DocumentLocations
     cases: tuple[Case, ...] = ()
 
 
@@ -206,7 +206,7 @@ class ExampleCase:
     file: str
     line: int
     example: PolicyExample = field(repr=False)
-    places: DocumentPlaces = field(repr=False)
+    places: DocumentLocations = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +260,7 @@ def read_case_file(path: Path | str) -> CaseFile:
     """
     name = str(path)
     document = _document(name)
-    source = CaseFile(name, document, DocumentPlaces(document))
+    source = CaseFile(name, document, DocumentLocations(document))
     value = document.value
     if not isinstance(value, dict):
         raise CaseFileError(source.places.find(()), "not a case file: write `tests:` and a list of tests below it")
@@ -288,7 +288,7 @@ def _document(name: str) -> Document:
         raise unreadable(data)
     if len(data) > MOST_BYTES:
         raise CaseFileError(
-            Place(file.label), f"larger than {MOST_BYTES >> 20} MiB, the most for a case file: split it"
+            Location(file.label), f"larger than {MOST_BYTES >> 20} MiB, the most for a case file: split it"
         )
     documents: list[Document] = []
     for part in read_bytes(file.label, data):
@@ -296,7 +296,7 @@ def _document(name: str) -> Document:
             raise unreadable(part)
         documents.append(part)
     if len(documents) != 1:
-        raise CaseFileError(Place(file.label), f"holds {len(documents)} documents: write one, with `tests:` in it")
+        raise CaseFileError(Location(file.label), f"holds {len(documents)} documents: write one, with `tests:` in it")
     return documents[0]
 
 

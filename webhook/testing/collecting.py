@@ -12,7 +12,7 @@ from gpugate.webhook.manifests.bounded_file import read_regular
 from gpugate.webhook.manifests.documents import encoding
 from gpugate.webhook.manifests.inputs import Input, Passed
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.report.located import DocumentPlaces, Place
+from gpugate.webhook.report.located import DocumentLocations, Location
 from gpugate.webhook.testing.cases import (
     MOST_BYTES,
     SUFFIXES,
@@ -82,11 +82,13 @@ class Collector:
             return []
         if len(data) > MOST_BYTES:
             message = f"larger than {MOST_BYTES >> 20} MiB, the most for manifests with expectations: split it"
-            raise CaseFileError(Place(file.label), message)
+            raise CaseFileError(Location(file.label), message)
         try:
             return [InlineCase(file.label, name, data.decode(encoding(data)))]
         except UnicodeDecodeError as error:
-            raise CaseFileError(Place(file.label), f"not UTF-8 text at byte {error.start}: save it as UTF-8") from None
+            raise CaseFileError(
+                Location(file.label), f"not UTF-8 text at byte {error.start}: save it as UTF-8"
+            ) from None
 
     def _is_laid_out(self, name: str) -> bool:
         folder = os.path.dirname(name)  # noqa: PTH120 -- as above
@@ -103,11 +105,11 @@ def _examples(source: str, data: bytes) -> list[AnyCase]:
     try:
         examples = read_examples(source, data)
     except PolicyDocumentError as error:
-        raise CaseFileError(Place(source, error.line, error.column, error.column + 1), error.message) from None
-    places: dict[int, DocumentPlaces] = {}
+        raise CaseFileError(Location(source, error.line, error.column, error.column + 1), error.message) from None
+    places: dict[int, DocumentLocations] = {}
     cases: list[AnyCase] = []
     for example in examples:
-        located = places.setdefault(id(example.document), DocumentPlaces(example.document))
+        located = places.setdefault(id(example.document), DocumentLocations(example.document))
         _, key, index = example.path
         name = f"{example.example.policy}: {key} example {int(index) + 1}"
         cases.append(ExampleCase(name, source, located.find(example.path).line, example, located))

@@ -16,7 +16,7 @@ from gpugate.policies.sdk.objects import Operation, Request
 from gpugate.webhook.manifests.case_format import Expect, Where
 from gpugate.webhook.manifests.edit import same
 from gpugate.webhook.report import yaml_text
-from gpugate.webhook.report.located import DocumentPlaces
+from gpugate.webhook.report.located import DocumentLocations
 from gpugate.webhook.testing.results import Failure
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.objects import GroupVersionKind
     from gpugate.webhook.manifests.case_format import Definition, Places
     from gpugate.webhook.manifests.objects import Manifest
-    from gpugate.webhook.report.located import Place
+    from gpugate.webhook.report.located import Location
     from gpugate.webhook.testing.cases import AnyCase, Case
     from gpugate.webhook.testing.setup import Prepared, Setup
 
@@ -100,22 +100,22 @@ class Observed:
     effect: Effect
     path: str
     message: str
-    location: Place
+    location: Location
 
 
-class ObservedPlaces:
+class ObservedLocations:
     """The locations of the fields of one object in its file."""
 
     def __init__(self, manifest: Manifest) -> None:
-        self._places = DocumentPlaces(manifest.document)
+        self._places = DocumentLocations(manifest.document)
         self._prefix = manifest.prefix
 
-    def find(self, path: Path) -> Place:
+    def find(self, path: Path) -> Location:
         """Return the location of a field of the object."""
         return self._places.find((*self._prefix, *path))
 
 
-def observed(verdict: Verdict, places: ObservedPlaces) -> Iterator[Observed]:
+def observed(verdict: Verdict, places: ObservedLocations) -> Iterator[Observed]:
     """Yield the findings and the patches, in the order of the catalog."""
     for finding in verdict.findings:
         effect = _EFFECTS[finding.stance]
@@ -245,7 +245,7 @@ def compare(case: Case, definition: Definition, evaluated: Evaluated, setup: Set
     Raises:
         CaseFileError: the object expected after mutation cannot be read.
     """
-    expect, verdict, places = definition.expect, evaluated.verdict, ObservedPlaces(evaluated.ready.manifest)
+    expect, verdict, places = definition.expect, evaluated.verdict, ObservedLocations(evaluated.ready.manifest)
     observations = list(observed(verdict, places))
     failures = [*broken(verdict, places), *malformed(verdict, places, expect.malformed)]
     failures += _well_formed(case, definition, verdict)
@@ -271,14 +271,14 @@ def _failure(case: Case, below: Path, message: str, *details: str) -> Failure:
     return Failure(message, case.error((*_EXPECT, *below), "").location, details)
 
 
-def broken(verdict: Verdict, places: ObservedPlaces) -> Iterator[Failure]:
+def broken(verdict: Verdict, places: ObservedLocations) -> Iterator[Failure]:
     """Yield the policies that failed with an error, which no test can expect."""
     for outcome in verdict.outcomes:
         if outcome.error:
             yield Failure(f"{outcome.policy} failed: {outcome.error}", places.find(()))
 
 
-def malformed(verdict: Verdict, places: ObservedPlaces, but: Collection[str] = ()) -> Iterator[Failure]:
+def malformed(verdict: Verdict, places: ObservedLocations, but: Collection[str] = ()) -> Iterator[Failure]:
     """Yield the fields of a wrong type, except the expected ones."""
     for wrong in verdict.malformed:
         path = render(wrong.path)

@@ -22,7 +22,7 @@ from gpugate.webhook.manifests.documents import Document, encoding, read_text
 from gpugate.webhook.manifests.edit_tree import EditError, parse, texts, walk
 from gpugate.webhook.manifests.objects import Manifest, objects
 from gpugate.webhook.manifests.problems import Problem, excerpt, lines_of_template
-from gpugate.webhook.report.located import DocumentPlaces, Place
+from gpugate.webhook.report.located import DocumentLocations, Location
 from gpugate.webhook.testing.cases import CaseFileError, unreadable
 
 if TYPE_CHECKING:
@@ -75,9 +75,9 @@ class ExpectComment:
             )
         return tuple(ids)
 
-    def _locate(self, source: str, lines: Sequence[str]) -> Place:
+    def _locate(self, source: str, lines: Sequence[str]) -> Location:
         around = excerpt(lines_of_template(lines), self.line, 1)
-        return Place(source, self.line, self.start + 1, self.end + 1, around.lines, around.first_line)
+        return Location(source, self.line, self.start + 1, self.end + 1, around.lines, around.first_line)
 
 
 def is_marked(data: bytes) -> bool:
@@ -200,11 +200,11 @@ def read_annotated(source: str, text: str) -> Annotated:
             if isinstance(part, Problem):
                 raise unreadable(part)
             if not isinstance(part, Manifest):
-                raise CaseFileError(Place(source, part.line, 1), "not an object for the API server: remove it")
+                raise CaseFileError(Location(source, part.line, 1), "not an object for the API server: remove it")
             by_role[role_of(document)].append(part)
     if not by_role[""]:
         raise CaseFileError(
-            Place(source), "no object to evaluate: the last document is evaluated, and needs no comment"
+            Location(source), "no object to evaluate: the last document is evaluated, and needs no comment"
         )
     _refuse_other_objects(by_role["old"], by_role[""])
     return Annotated(
@@ -234,7 +234,7 @@ def _refuse_other_objects(before: Sequence[Manifest], evaluated: Sequence[Manife
     for old in before:
         if _name(old) not in names:
             message = f"{old.request.kind.kind} {old.request.shown_name} is before an UPDATE of no object in this file"
-            location = DocumentPlaces(old.document).find(old.prefix)
+            location = DocumentLocations(old.document).find(old.prefix)
             raise CaseFileError(location, f"{message}: an UPDATE changes neither kind nor namespace nor name")
 
 
@@ -247,7 +247,7 @@ def _config(document: Document) -> PolicyConfig:
     try:
         return parse_config(document.value)
     except ConfigError as error:
-        raise CaseFileError(DocumentPlaces(document).find(error.path), str(error)) from None
+        raise CaseFileError(DocumentLocations(document).find(error.path), str(error)) from None
 
 
 def _expected(source: str, text: str, documents: Sequence[Document]) -> Iterator[Expected]:

@@ -17,7 +17,7 @@ from gpugate.webhook.manifests.bounded_file import read_regular
 from gpugate.webhook.manifests.documents import encoding
 from gpugate.webhook.manifests.edit import same
 from gpugate.webhook.report import yaml_text
-from gpugate.webhook.report.located import DocumentPlaces, Place
+from gpugate.webhook.report.located import DocumentLocations, Location
 from gpugate.webhook.testing.cases import MOST_BYTES, CaseFileError, OutOfReachError, beside
 from gpugate.webhook.testing.comparing import differing
 from gpugate.webhook.testing.expect_comments import read_annotated
@@ -56,15 +56,15 @@ def read_bad(fixed: str) -> Annotated:
     try:
         name = beside(fixed, Path(bad_file(fixed)).name)
     except OutOfReachError as error:
-        raise CaseFileError(Place(fixed), str(error)) from None
+        raise CaseFileError(Location(fixed), str(error)) from None
     try:
         data = read_regular(Path(name), MOST_BYTES)
         return read_annotated(name, data.decode(encoding(data)))
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
-        raise CaseFileError(Place(fixed), f"{name}, which becomes this one, cannot be read: {reason}") from None
+        raise CaseFileError(Location(fixed), f"{name}, which becomes this one, cannot be read: {reason}") from None
     except UnicodeDecodeError:
-        raise CaseFileError(Place(name), "not UTF-8 text: save it as UTF-8") from None
+        raise CaseFileError(Location(name), "not UTF-8 text: save it as UTF-8") from None
 
 
 def named_policies(fixed: str, bad: Annotated, known: Collection[str]) -> set[str]:
@@ -76,7 +76,7 @@ def named_policies(fixed: str, bad: Annotated, known: Collection[str]) -> set[st
 
 def becomes(bad: Prepared, policies: Collection[str], fixed: Annotated) -> Iterator[Failure]:
     """Yield the differences between the fixed example and the result of fixing the denied one."""
-    location = DocumentPlaces(fixed.manifests[0].document).find(())
+    location = DocumentLocations(fixed.manifests[0].document).find(())
     try:
         results = fixed_objects(bad.evaluate(), policies)
     except PatchError as error:

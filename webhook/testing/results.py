@@ -12,7 +12,7 @@ from gpugate.webhook.report.plain import RED, Paint, plain
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpugate.webhook.report.located import Place
+    from gpugate.webhook.report.located import Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Failure:
     """One difference between expectation and verdict; `details` are further lines, such as both of them."""
 
     message: str
-    location: Place
+    location: Location
     details: tuple[str, ...] = ()
 
     def lines(self, paint: Paint | None = None) -> Iterator[str]:

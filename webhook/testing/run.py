@@ -10,14 +10,14 @@ from gpugate.policies.engine.config import ConfigError
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.webhook.manifests.objects import Manifest, objects
 from gpugate.webhook.manifests.problems import Problem, excerpt, lines_of_template
-from gpugate.webhook.report.located import Place
+from gpugate.webhook.report.located import Location
 from gpugate.webhook.testing.cases import AnyCase, Case, CaseFileError, ExampleCase, InlineCase
 from gpugate.webhook.testing.comparing import (
     SAID,
     CaseResult,
     Evaluated,
     Observed,
-    ObservedPlaces,
+    ObservedLocations,
     broken,
     compare,
     malformed,
@@ -68,21 +68,21 @@ def _refuse_unknown(case: InlineCase, read: Annotated, known: Collection[str]) -
             raise CaseFileError(comment_place(case, expected), message)
 
 
-def comment_place(case: InlineCase, expected: Expected) -> Place:
+def comment_place(case: InlineCase, expected: Expected) -> Location:
     """Return the location of an expectation in a file."""
     lines = case.text.splitlines()
     line = lines[expected.line - 1]
     column = line.rfind(expected.policy)
     around = excerpt(lines_of_template(lines), expected.line, 1)
     end = column + 1 + len(expected.policy)
-    return Place(case.file, expected.line, column + 1, end, around.lines, around.first_line)
+    return Location(case.file, expected.line, column + 1, end, around.lines, around.first_line)
 
 
 def _prepared(case: InlineCase, read: Annotated, setup: Setup) -> Iterator[Prepared]:
     try:
         ruleset, needs = setup.bound(read.config or setup.config)
     except ConfigError as error:
-        raise CaseFileError(Place(case.file), str(error)) from None
+        raise CaseFileError(Location(case.file), str(error)) from None
     everything = (manifest.request for manifest in (*read.context, *read.manifests))
     facts = facts_of(everything, needs, complete=read.complete)
     for manifest in read.manifests:
@@ -95,7 +95,7 @@ def _compared(
     """Yield what differs; findings of other policies than those in `own` are not unexpected, if it is given."""
     observations: list[Observed] = []
     for part in evaluated:
-        places = ObservedPlaces(part.ready.manifest)
+        places = ObservedLocations(part.ready.manifest)
         yield from broken(part.verdict, places)
         yield from malformed(part.verdict, places)
         observations += observed(part.verdict, places)
@@ -162,7 +162,7 @@ def _written(case: ExampleCase) -> Iterator[Manifest]:
 
 
 def _of_example(case: ExampleCase, policy: str, evaluated: Evaluated) -> Iterator[Failure]:
-    places = ObservedPlaces(evaluated.ready.manifest)
+    places = ObservedLocations(evaluated.ready.manifest)
     yield from broken(evaluated.verdict, places)
     yield from malformed(evaluated.verdict, places)
     findings = [finding for finding in observed(evaluated.verdict, places) if finding.policy == policy]

@@ -15,7 +15,7 @@ from gpugate.webhook.manifests.edit_tree import EditError
 from gpugate.webhook.manifests.inputs import Input
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.testing.cases import CaseFileError, ExampleCase, InlineCase
-from gpugate.webhook.testing.comparing import EFFECTS, ObservedPlaces, fits, listed, observed
+from gpugate.webhook.testing.comparing import EFFECTS, ObservedLocations, fits, listed, observed
 from gpugate.webhook.testing.expect_comments import NOTHING, Expected, expectations, outside, read_annotated
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def recommented(source: str, text: str, result: CaseResult) -> str:
     expected_comments = {
         Expected(finding.location.line, finding.policy)
         for evaluated in result.evaluated
-        for finding in observed(evaluated.verdict, ObservedPlaces(evaluated.ready.manifest))
+        for finding in observed(evaluated.verdict, ObservedLocations(evaluated.ready.manifest))
     }
     documents = [part for part in read_text(source, text) if isinstance(part, Document)]
     lines = text.splitlines(keepends=True)
@@ -94,7 +94,7 @@ def rewritten(written: _Json, expect: Expect, evaluated: Evaluated) -> _Json:
         evaluated: the object and the verdict on it.
     """
     verdict = evaluated.verdict
-    observations = list(observed(verdict, ObservedPlaces(evaluated.ready.manifest)))
+    observations = list(observed(verdict, ObservedLocations(evaluated.ready.manifest)))
     updated = dict(written)
     if "allow" in updated:
         updated["allow"] = verdict.allowed

@@ -133,7 +133,7 @@ def test_check_reports_a_convention_once(tmp_path: Path, monkeypatch: pytest.Mon
     result = check(list(expand(["."])), bind(CATALOG, PolicyConfig(), only=(TAGS,)), options)
 
     (finding,) = result.report.findings
-    places = [Path(each.place.file).name for each in (finding, *finding.related)]
+    places = [Path(each.location.file).name for each in (finding, *finding.related)]
     assert (finding.severity, places, result.report.exit_code) == (Severity.NOTE, ["a.json", "b.json", "c.json"], 0)
 
 

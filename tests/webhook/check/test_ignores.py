@@ -57,7 +57,7 @@ def test_each_of_several_comments_counts_for_its_own_line(run: Run) -> None:
     document = run(text + "---\n" + text, policies=("pods/denied",)).report
 
     assert [passing.reason for passing in document.suppressed] == ["agreed 1", "agreed 1"]
-    assert [(finding.message, finding.place.line) for finding in document.findings] == [
+    assert [(finding.message, finding.location.line) for finding in document.findings] == [
         (f"pods/denied finds nothing on line {line}", place)
         for first in (0, 15)
         for line, place in ((first + 13, first + 10), (first + 13, first + 11), (first + 13, first + 13))

@@ -38,7 +38,7 @@ def test_a_document_is_split_and_composed_once_for_all_its_objects(monkeypatch: 
 
     monkeypatch.setattr(documents, "Positions", positions)
     locator, found = Locator({}), [part for part in objects(replace(read, text=text)) if isinstance(part, Manifest)]
-    places = [locator.schema_problem(m, SchemaProblem(("metadata", "name"), "is wrong")).place for m in found]
+    places = [locator.schema_problem(m, SchemaProblem(("metadata", "name"), "is wrong")).location for m in found]
 
     assert [place.line for place in places] == [6 + 3 * number for number in range(50)]
     assert (text.splits, composed) == (1, ["a.yaml"])

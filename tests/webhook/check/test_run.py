@@ -86,14 +86,14 @@ FINDINGS = {
 def test_what_is_found_has_sort_severity_and_place(text: str, expected: object, run: Run) -> None:
     (found,) = run(text, policies=EVERY).report.findings
 
-    place = found.place
+    place = found.location
     assert (found.sort, found.severity, found.policy, place.file, place.line, place.column) == expected
 
 
 def test_findings_stand_in_the_order_of_files_and_lines(run: Run) -> None:
     result = run(f"{DENIED}---\n{NOT_YAML}---\n{WARNED}", NOT_YAML, DENIED)
 
-    assert [(f.place.file, f.place.line) for f in result.report.findings] == [
+    assert [(f.location.file, f.location.line) for f in result.report.findings] == [
         ("1.yaml", 5),
         ("1.yaml", 7),
         ("1.yaml", 9),
@@ -105,7 +105,7 @@ def test_findings_stand_in_the_order_of_files_and_lines(run: Run) -> None:
 def test_a_finding_in_a_template_names_the_workload(run: Run) -> None:
     (found,) = run(DEPLOYMENT.format("denied")).report.findings
 
-    assert (found.path, found.template_of, found.place.line) == (
+    assert (found.path, found.template_of, found.location.line) == (
         "spec.template.metadata.labels.denied",
         "Deployment",
         8,
@@ -116,7 +116,7 @@ def test_a_finding_in_a_list_is_placed_in_its_item(run: Run) -> None:
     items = "".join(f"  {line}\n" for line in DENIED.splitlines())
     (found,) = run(f"apiVersion: v1\nkind: List\nitems:\n-{items[1:]}").report.findings
 
-    assert (found.path, found.place.line) == ("metadata.labels.denied", 8)
+    assert (found.path, found.location.line) == ("metadata.labels.denied", 8)
 
 
 def test_a_policy_that_breaks_leaves_the_others(run: Run) -> None:
@@ -139,13 +139,13 @@ def test_with_complete_context_what_is_missing_is_missing(run: Run) -> None:
 
     report = run(namespace, GOOD, elsewhere, policies=("pods/blind",), complete_context=True).report
 
-    assert [(f.place.file, f.message) for f in report.findings] == [("3.yaml", "its namespace does not exist")]
+    assert [(f.location.file, f.message) for f in report.findings] == [("3.yaml", "its namespace does not exist")]
 
 
 def test_an_object_that_occurs_twice_is_judged_twice_and_told(run: Run) -> None:
     report = run(DENIED, f"{DENIED}---\n{GOOD.replace('name: a', 'name: b')}").report
 
-    assert [finding.place.file for finding in report.findings] == ["1.yaml", "2.yaml"]
+    assert [finding.location.file for finding in report.findings] == ["1.yaml", "2.yaml"]
     assert report.remarks == ("1 object is defined more than once, and each definition was evaluated: Pod/default/a",)
 
 

@@ -46,7 +46,7 @@ def run(tmp_path: Path, text: str, config: dict[str, object] | None = None, **op
 
 
 def told(result: CheckResult) -> list[tuple[str, str, int, int]]:
-    return [(_code(f), f.path, f.place.line, f.place.column) for f in result.report.findings if _counts(f)]
+    return [(_code(f), f.path, f.location.line, f.location.column) for f in result.report.findings if _counts(f)]
 
 
 def _counts(finding: Located) -> bool:
@@ -69,7 +69,7 @@ def test_what_is_refused_is_an_error_at_its_place(tmp_path: Path) -> None:
 
     assert (told(result), result.exit_code) == ([("schema", "spec.disruption.consolidateAfter", 7, 23)], 1)
     assert (found.sort, str(found.object), found.stance) == (Sort.SCHEMA, "NodePool/cpu", None)
-    assert "    consolidateAfter: 1d" in found.place.excerpt
+    assert "    consolidateAfter: 1d" in found.location.excerpt
     assert found.hint == "write a duration in hours, minutes and seconds, such as 720h or 1h30m, or Never"
 
 
@@ -231,7 +231,7 @@ def test_a_typo_in_a_workload_is_named_as_kubectl_names_it(tmp_path: Path) -> No
     (finding,) = run(tmp_path, DEPLOYMENT).report.findings
 
     path = "spec.template.spec.containers[0].securityContext.allowPrivilegedEscalation"
-    assert (finding.sort, finding.path, finding.place.line) == (Sort.SCHEMA, path, 12)
+    assert (finding.sort, finding.path, finding.location.line) == (Sort.SCHEMA, path, 12)
     assert finding.message.startswith(f'unknown field "{path}": ')
     assert finding.hint == "did you mean allowPrivilegeEscalation?"
 

@@ -130,7 +130,7 @@ def test_files_for_one_tool_are_one_finding() -> None:
 
     found = about(check(files, bind(CATALOG, starter.configuration()), Options(dt.date(2026, 11, 21))).report)
 
-    assert [(each.message, each.place.file, [more.place.file for more in each.related]) for each in found] == [
+    assert [(each.message, each.location.file, [more.location.file for more in each.related]) for each in found] == [
         ("contains placeholders of envsubst: ${ROLE} (line 4)", "0.yaml", ["2.yaml"]),
         ("contains placeholders to replace by hand: <ROLE> (line 4)", "1.yaml", []),
     ]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gpugate.policies.sdk.findings import Patch, Patches, Stance
-from gpugate.webhook.report.located import Located, ObjectName, Place, Report, Severity, Skipped, Sort
+from gpugate.webhook.report.located import Located, Location, ObjectName, Report, Severity, Skipped, Sort
 
 POD = ObjectName("v1", "Pod", "ml", "trainer")
 
@@ -14,7 +14,7 @@ def denial() -> Located:
         Sort.VIOLATION,
         Severity.ERROR,
         "is wrong | 100%",
-        Place("a b/pod.yaml", 3, 5, 9, ("a: 1",), 3),
+        Location("a b/pod.yaml", 3, 5, 9, ("a: 1",), 3),
         policy="pods/missing-gpu-toleration",
         object=POD,
         path="spec.tolerations",
@@ -31,14 +31,16 @@ def report(denial: Located) -> Report:
         Sort.VIOLATION,
         Severity.WARNING,
         "is doubtful",
-        Place("a b/pod.yaml", 2, 1, 4),
+        Location("a b/pod.yaml", 2, 1, 4),
         policy="pods/doubtful",
         object=POD,
         path="spec",
         stance=Stance.WARN,
     )
-    note = Located(Sort.PATCH, Severity.NOTE, "adds a", Place("a b/pod.yaml", 9, 1, 2), policy="pods/adds", object=POD)
-    lost = Located(Sort.UNREADABLE, Severity.ERROR, "not YAML", Place("b.yaml", 1, 2, 3), hint="remove it")
+    note = Located(
+        Sort.PATCH, Severity.NOTE, "adds a", Location("a b/pod.yaml", 9, 1, 2), policy="pods/adds", object=POD
+    )
+    lost = Located(Sort.UNREADABLE, Severity.ERROR, "not YAML", Location("b.yaml", 1, 2, 3), hint="remove it")
     return Report(
         (warning, denial, note, lost),
         (Skipped("pods/blind", "needs Jobs", 2),),

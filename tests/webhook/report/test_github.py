@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpugate.webhook.report import github
-from gpugate.webhook.report.located import Located, Place, Report
+from gpugate.webhook.report.located import Located, Location, Report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,9 @@ def test_a_command_names_the_region_and_escapes(denial: Located) -> None:
 
 
 def test_a_file_cannot_add_properties_or_commands(denial: Located) -> None:
-    evil = replace(denial, place=Place("a,line=1::b%\n::error::.yaml"), message="x\n::add-mask::y", hint="", fix=None)
+    evil = replace(
+        denial, location=Location("a,line=1::b%\n::error::.yaml"), message="x\n::add-mask::y", hint="", fix=None
+    )
 
     first, *others = lines(evil)
 
@@ -54,4 +56,4 @@ PATHS = {
 
 @pytest.mark.parametrize(("given", "shown"), PATHS.values(), ids=PATHS)
 def test_a_path_is_relative_to_the_top_of_the_working_copy(given: str, shown: str, denial: Located) -> None:
-    assert f" file={shown},line=3," in lines(replace(denial, place=replace(denial.place, file=given)))[0]
+    assert f" file={shown},line=3," in lines(replace(denial, location=replace(denial.location, file=given)))[0]

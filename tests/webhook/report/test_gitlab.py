@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from gpugate.webhook.report import gitlab
-from gpugate.webhook.report.located import Located, Place, Report
+from gpugate.webhook.report.located import Located, Location, Report
 
 PROJECT = Path("/builds/platform/clusters")
 SEVERITIES = {"info", "minor", "major", "critical", "blocker"}
@@ -48,7 +48,7 @@ def test_no_byte_order_mark(report: Report) -> None:
 
 
 def test_what_is_of_no_line_stands_on_the_first(denial: Located) -> None:
-    (entry,) = entries(Report((replace(denial, place=Place("a.yaml")),)))
+    (entry,) = entries(Report((replace(denial, location=Location("a.yaml")),)))
 
     assert entry["location"]["lines"] == {"begin": 1}
 
@@ -60,7 +60,7 @@ def test_findings_that_are_alike_stay_apart(denial: Located) -> None:
 
 
 def test_a_fingerprint_outlives_moved_lines(denial: Located) -> None:
-    moved = replace(denial, place=replace(denial.place, line=30))
+    moved = replace(denial, location=replace(denial.location, line=30))
 
     assert entries(Report((denial,)))[0]["fingerprint"] == entries(Report((moved,)))[0]["fingerprint"]
 
@@ -77,9 +77,9 @@ PATHS = {
 
 @pytest.mark.parametrize(("root", "given", "shown"), PATHS.values(), ids=PATHS)
 def test_a_path_is_relative_to_the_project(root: Path, given: str, shown: str, denial: Located) -> None:
-    place = replace(denial.place, file=given)
+    place = replace(denial.location, file=given)
 
-    assert entries(Report((replace(denial, place=place),)), root)[0]["location"]["path"] == shown
+    assert entries(Report((replace(denial, location=place),)), root)[0]["location"]["path"] == shown
 
 
 def test_text_of_a_file_cannot_forge_control_characters(denial: Located) -> None:

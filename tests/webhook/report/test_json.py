@@ -5,14 +5,14 @@ import json as decoder
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Stance
 from gpugate.policies.sdk.unknown_kinds import UnknownKind
 from gpugate.webhook.report import json
-from gpugate.webhook.report.located import Located, ObjectName, Place, Report, Severity, Skipped, Sort, Suppressed
+from gpugate.webhook.report.located import Located, Location, ObjectName, Report, Severity, Skipped, Sort, Suppressed
 
 PATCH = Patch("append", ("spec", "tolerations"), {"key": "nvidia.com/gpu"}, "adds a toleration")
 FINDING = Located(
     Sort.VIOLATION,
     Severity.ERROR,
     "is wrong",
-    Place("a.yaml", 3, 5, 9, ("a: 1",), 3),
+    Location("a.yaml", 3, 5, 9, ("a: 1",), 3),
     policy="pods/wrong",
     object=ObjectName("v1", "Pod", "ml", "trainer"),
     path="spec.tolerations",
@@ -60,7 +60,7 @@ def test_a_finding_has_every_field() -> None:
 
 
 def test_what_no_policy_found_has_nulls() -> None:
-    finding = Located(Sort.UNREADABLE, Severity.ERROR, "not YAML", Place("a.yaml", 1, 1, 2))
+    finding = Located(Sort.UNREADABLE, Severity.ERROR, "not YAML", Location("a.yaml", 1, 1, 2))
 
     (found,) = decoder.loads(json.write(Report((finding,))))["findings"]
 
@@ -68,7 +68,9 @@ def test_what_no_policy_found_has_nulls() -> None:
 
 
 def test_a_replacement_has_its_objects() -> None:
-    finding = Located(Sort.VIOLATION, Severity.ERROR, "old", Place("a.yaml"), fix=Replacement(({"kind": "NodePool"},)))
+    finding = Located(
+        Sort.VIOLATION, Severity.ERROR, "old", Location("a.yaml"), fix=Replacement(({"kind": "NodePool"},))
+    )
 
     (found,) = decoder.loads(json.write(Report((finding,))))["findings"]
 

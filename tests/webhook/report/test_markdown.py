@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpugate.webhook.report import markdown
-from gpugate.webhook.report.located import Place, Report
+from gpugate.webhook.report.located import Location, Report
 
 if TYPE_CHECKING:
     from gpugate.webhook.report.located import Located
@@ -34,7 +34,7 @@ def test_fixes_are_folded_away(denial: Located) -> None:
 
 
 def test_text_from_a_file_is_no_markup(denial: Located) -> None:
-    evil = replace(denial, place=Place("<img>|.yaml", 1), message="@team [x](y) `z` #1\n| a |", hint="", fix=None)
+    evil = replace(denial, location=Location("<img>|.yaml", 1), message="@team [x](y) `z` #1\n| a |", hint="", fix=None)
 
     (row,) = [line for line in markdown.write(Report((evil,))).splitlines() if line.startswith("| error")]
 

@@ -9,7 +9,7 @@ import pytest
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.webhook.report import sarif
-from gpugate.webhook.report.located import Located, Place, Report, Severity, Sort
+from gpugate.webhook.report.located import Located, Location, Report, Severity, Sort
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,9 @@ def test_the_log_has_the_shape_of_the_schema(report: Report) -> None:
 
 
 def test_a_result_is_on_one_line_of_a_relative_file(denial: Located) -> None:
-    (result,) = run_of(replace(denial, place=replace(denial.place, file="/checkout/copy/a b/pod.yaml")))["results"]
+    (result,) = run_of(replace(denial, location=replace(denial.location, file="/checkout/copy/a b/pod.yaml")))[
+        "results"
+    ]
 
     assert result["locations"][0]["physicalLocation"] == {
         "artifactLocation": {"uri": "a%20b/pod.yaml"},
@@ -90,7 +92,7 @@ def test_a_result_is_on_one_line_of_a_relative_file(denial: Located) -> None:
 
 
 def test_a_file_as_a_whole_has_no_region() -> None:
-    (result,) = run_of(Located(Sort.UNREADABLE, Severity.ERROR, "no such file", Place("a.yaml")))["results"]
+    (result,) = run_of(Located(Sort.UNREADABLE, Severity.ERROR, "no such file", Location("a.yaml")))["results"]
 
     assert result["locations"] == [{"physicalLocation": {"artifactLocation": {"uri": "a.yaml"}}}]
 
@@ -114,7 +116,7 @@ def test_a_rule_of_a_policy_links_to_its_page(sort: Sort, denial: Located) -> No
 
 @pytest.mark.parametrize("sort", sorted(set(Sort) - {Sort.VIOLATION, Sort.PATCH, Sort.BROKE}, key=str))
 def test_a_rule_without_a_policy_links_to_a_page_that_exists(sort: Sort) -> None:
-    address = help_uri(Located(sort, Severity.ERROR, "is wrong", Place("a.yaml")))
+    address = help_uri(Located(sort, Severity.ERROR, "is wrong", Location("a.yaml")))
 
     page = address.removeprefix("https://docs.example.com/").removesuffix(".html")
     assert (REPOSITORY / f"{page}.md").is_file()
@@ -135,7 +137,7 @@ def test_a_result_points_to_its_rule(report: Report) -> None:
 
 
 def test_a_fingerprint_outlives_a_change_of_lines_and_words(denial: Located) -> None:
-    moved = replace(denial, place=replace(denial.place, line=30, file="b.yaml"), message="is wrong", hint="")
+    moved = replace(denial, location=replace(denial.location, line=30, file="b.yaml"), message="is wrong", hint="")
 
     assert fingerprints(moved) == fingerprints(denial)
 

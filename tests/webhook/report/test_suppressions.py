@@ -11,8 +11,8 @@ from gpugate.webhook.report.located import (
     BaselineKey,
     BaselineUse,
     Located,
+    Location,
     ObjectName,
-    Place,
     Report,
     Severity,
     Sort,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 POD = ObjectName("v1", "Pod", "default", "a")
 FINDING = Located(
-    Sort.VIOLATION, Severity.ERROR, "is denied", Place("a.yaml", 3, 1, 4), policy="pods/denied", object=POD
+    Sort.VIOLATION, Severity.ERROR, "is denied", Location("a.yaml", 3, 1, 4), policy="pods/denied", object=POD
 )
 BY_COMMENT = Suppressed(FINDING, "agreed")
 BY_BASELINE = Suppressed(FINDING, "in b.json", SuppressedBy.BASELINE)

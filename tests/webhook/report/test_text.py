@@ -9,9 +9,9 @@ from gpugate.webhook.manifests.problems import Passing
 from gpugate.webhook.report import text
 from gpugate.webhook.report.located import (
     Located,
+    Location,
     ObjectName,
     PassedOver,
-    Place,
     Report,
     Severity,
     Skipped,
@@ -24,7 +24,7 @@ from gpugate.webhook.report.words import BY_CONVENTION
 
 POOL = ObjectName("karpenter.sh/v1", "NodePool", "", "gpu")
 EXCERPT = ("spec:", "  disruption:", "    consolidationPolicy: WhenEmptyOrUnderutilized")
-PLACE = Place("pools/gpu.yaml", 100, 26, 50, EXCERPT, 98)
+PLACE = Location("pools/gpu.yaml", 100, 26, 50, EXCERPT, 98)
 DENIAL = Located(
     Sort.VIOLATION,
     Severity.ERROR,
@@ -95,7 +95,7 @@ def test_with_an_address_of_the_site_a_finding_links_to_its_page() -> None:
     ],
 )
 def test_further_places_of_a_cause_are_listed(view: View, listed: list[str]) -> None:
-    related = tuple(replace(DENIAL, place=Place("b.yaml", line, 1), object=None) for line in range(1, 6))
+    related = tuple(replace(DENIAL, location=Location("b.yaml", line, 1), object=None) for line in range(1, 6))
 
     shown = text.write(Report((replace(DENIAL, related=related),)), view=view).splitlines()
 
@@ -135,7 +135,7 @@ def test_the_consequence_is_said_in_words(finding: Located, words: str) -> None:
 
 
 def test_a_file_as_a_whole_has_no_frame() -> None:
-    finding = Located(Sort.UNREADABLE, Severity.ERROR, "no such file", Place("a.yaml"), hint="check the spelling")
+    finding = Located(Sort.UNREADABLE, Severity.ERROR, "no such file", Location("a.yaml"), hint="check the spelling")
 
     assert lines(finding) == ["error[unreadable]: no such file", " --> a.yaml", "  = fix: check the spelling"]
 
@@ -158,7 +158,7 @@ def test_a_replacement_is_written_out() -> None:
 
 
 def test_text_from_a_file_cannot_drive_the_terminal() -> None:
-    place = Place("\x1b[31m.yaml", 1, 2, 3, ("\tname: \x1b]0;owned\x07",), 1)
+    place = Location("\x1b[31m.yaml", 1, 2, 3, ("\tname: \x1b]0;owned\x07",), 1)
     finding = Located(Sort.VIOLATION, Severity.ERROR, "a\x1b[2Jb\nc", place)
 
     assert lines(finding) == [
@@ -172,9 +172,9 @@ def test_text_from_a_file_cannot_drive_the_terminal() -> None:
 
 
 def test_a_very_long_line_is_cut() -> None:
-    place = Place("min.json", 1, 900, 905, ("x" * 1000,), 1)
+    place = Location("min.json", 1, 900, 905, ("x" * 1000,), 1)
 
-    assert lines(replace(DENIAL, place=place))[3:5] == [f"1 | {'x' * 237}...", "  |"]
+    assert lines(replace(DENIAL, location=place))[3:5] == [f"1 | {'x' * 237}...", "  |"]
 
 
 def test_colours_are_codes_around_the_same_text() -> None:
@@ -186,7 +186,7 @@ def test_colours_are_codes_around_the_same_text() -> None:
 
 
 def test_the_summary_says_what_was_not_looked_at() -> None:
-    lost = Located(Sort.UNREADABLE, Severity.ERROR, "no such file", Place("a.yaml"))
+    lost = Located(Sort.UNREADABLE, Severity.ERROR, "no such file", Location("a.yaml"))
     skipped = (Skipped("a/b", "needs Jobs", 1), Skipped("a/b", "needs Pods", 2), Skipped("a/c", "needs Jobs", 1))
     left_out = ("chart/templates: Helm templates",)
     report = Report((lost,), skipped, 1234, 1, 10, 2, ("an object",), "Kubernetes 1.36", 4, left_out=left_out)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from gpugate.webhook.report import concise, text
-from gpugate.webhook.report.located import Located, ObjectName, Place, Report, Severity, Skipped, Sort
+from gpugate.webhook.report.located import Located, Location, ObjectName, Report, Severity, Skipped, Sort
 from gpugate.webhook.report.summary import summary
 from gpugate.webhook.report.view import View
 
 
 def finding(severity: Severity, policy: str, file: str, name: str = "a") -> Located:
     pod = ObjectName("v1", "Pod", "default", name)
-    return Located(Sort.VIOLATION, severity, f"{policy} in {file}", Place(file, 3, 1, 2), policy, pod, "spec")
+    return Located(Sort.VIOLATION, severity, f"{policy} in {file}", Location(file, 3, 1, 2), policy, pod, "spec")
 
 
 NOTE, WARNING, ERROR = Severity.NOTE, Severity.WARNING, Severity.ERROR

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpugate.webhook.audit.model import Action
-from gpugate.webhook.report.located import Located, Place, Severity, Sort
+from gpugate.webhook.report.located import Located, Location, Severity, Sort
 from gpugate.webhook.report.plain import Paint
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.audit.comparison import Comparison
     from gpugate.webhook.audit.model import Audited, Finding
 
-NOWHERE: Final = Place("")
+NOWHERE: Final = Location("")
 _SEVERITIES: Final = {Action.DENY: Severity.ERROR, Action.WARN: Severity.WARNING}
 
 

@@ -268,12 +268,12 @@ class ObjectItem(pytest.Item):
             raise ObjectDeniedError(denials)
 
     def _concerns(self, finding: Located) -> bool:
-        if finding.place.file != self._file or finding.object != self._of:
+        if finding.location.file != self._file or finding.object != self._of:
             return False
         if self._document is None:
             return True
         first = self._document.first_line
-        return first <= finding.place.line < first + max(1, len(self._document.text.splitlines()))
+        return first <= finding.location.line < first + max(1, len(self._document.text.splitlines()))
 
     def repr_failure(
         self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None

@@ -135,7 +135,7 @@ def _is_patch(located: Located) -> bool:
 
 
 def _finding(located: Located) -> Finding:
-    position = located.place
+    position = located.location
     return Finding(
         policy=words.code(located),
         location=Location(position.file, position.line, position.column),
