@@ -43,8 +43,8 @@ def of_gpu_classes(
     def concerned(node_class: Field, ctx: Context[P]) -> Found:
         most = ctx.derived(highest_stance)
         if most is not Stance.OFF:
-            for found in check(node_class, ctx):
-                yield replace(found, at_most=min(found.at_most, most))
+            for finding in check(node_class, ctx):
+                yield replace(finding, at_most=min(finding.at_most, most))
 
     return concerned
 

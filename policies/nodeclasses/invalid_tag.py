@@ -78,11 +78,11 @@ def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
         yield Violation(tags.path, message, hint="remove tags that no cost report uses", why=why)
     # IAM's rules apply only to the tags of an instance profile, which Karpenter creates for a role.
     strict = Stance.WARN if node_class["spec", "instanceProfile"].text else Stance.ENFORCE
-    seen: dict[str, str] = {}
+    first_spellings: dict[str, str] = {}
     for key, tag in tags.items():
-        for found in (*_refused(key, tag), *_unusual(key, tag, strict)):
-            yield replace(found, same_as=_UNFILLED)
-        first = seen.setdefault(key.casefold(), key)
+        for violation in (*_refused(key, tag), *_unusual(key, tag, strict)):
+            yield replace(violation, same_as=_UNFILLED)
+        first = first_spellings.setdefault(key.casefold(), key)
         if first != key:
             message = f'tag keys "{_short(first)}" and "{_short(key)}" differ only in case'
             why = "" if strict is Stance.ENFORCE else _OWN_PROFILE
@@ -108,12 +108,12 @@ def _refused(key: str, tag: Field) -> Iterator[Violation]:
 
 
 def _unusual(key: str, tag: Field, at_most: Stance) -> Iterator[Violation]:
-    for what, text in (("key", key), ("value", tag.text)):
+    for part, text in (("key", key), ("value", tag.text)):
         # The rest of a longer text is reported for its length already.
         odd = next((character for character in text[:_LONGEST_VALUE] if not _is_allowed(character)), "")
         if odd:
             name = f"U+{ord(odd):04X}" if odd.isspace() or not odd.isprintable() else f'"{odd}"'
-            message = f"the {what} of tag {_short(key)} has the character {name}, which IAM refuses"
+            message = f"the {part} of tag {_short(key)} has the character {name}, which IAM refuses"
             why = "" if at_most is Stance.ENFORCE else _OWN_PROFILE
             yield Violation(tag.path, message, at_most, "use letters, digits, spaces and _ . : / = + - @", why=why)
 

@@ -71,13 +71,13 @@ def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
         volume = mapping["ebs"]
         if not volume:
             continue
-        encrypted, kept = volume["encrypted"], volume["deleteOnTermination"]
+        encrypted, deleted_with_node = volume["encrypted"], volume["deleteOnTermination"]
         if encrypted.value is not True and not ctx.params.encrypted_by_default:
             yield _unencrypted(volume, encrypted, by_account=ctx.params.encrypted_by_default is None)
-        if kept.value is False:
+        if deleted_with_node.value is False:
             message = "deleteOnTermination false keeps the volume after its node is terminated"
-            fix = _set_true(kept, "deletes the volume with its node")
-            yield Violation(kept.path, message, hint=_DELETE, fix=fix, why=_KEPT)
+            fix = _set_true(deleted_with_node, "deletes the volume with its node")
+            yield Violation(deleted_with_node.path, message, hint=_DELETE, fix=fix, why=_KEPT)
 
 
 def _unencrypted(volume: Field, encrypted: Field, *, by_account: bool) -> Violation:

@@ -64,12 +64,12 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 def check(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report each key and value that contains a placeholder."""
     for field, text in _texts(obj):
-        found = _PLACEHOLDER.search(text) if any(sign in text for sign in _SIGNS) else None
-        if found:
-            shown = found[0] if len(found[0]) <= 40 else f"{found[0][:37]}..."
+        placeholder = _PLACEHOLDER.search(text) if any(sign in text for sign in _SIGNS) else None
+        if placeholder:
+            printable = placeholder[0] if len(placeholder[0]) <= 40 else f"{placeholder[0][:37]}..."
             yield Violation(
                 field.path,
-                f"contains the placeholder {shown}",
+                f"contains the placeholder {printable}",
                 hint="replace the placeholder with a value, or render the file before you apply it",
             )
             continue
