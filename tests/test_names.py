@@ -18,6 +18,7 @@ PACKAGES = (
     "policies/data",
     "policies/disruption",
     "policies/engine",
+    "policies/nodeclasses",
     "policies/pods",
     "policies/queues",
     "policies/quotas",

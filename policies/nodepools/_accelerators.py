@@ -59,12 +59,12 @@ def makes(types: MatchingTypes) -> Iterator[Make]:
     Accelerators that Pods cannot request, such as Qualcomm's, are excluded.
     """
     catalogue = types.catalogue
-    found = []
+    makes_of_pool = []
     for manufacturer, resources in _RESOURCES.items():
         having = types.known & _made_by(manufacturer, catalogue)
         if having:
-            found.append(Make(manufacturer, resources, having, having & catalogue.offering(resources[0])))
-    yield from sorted(found, key=lambda make: -make.types.bit_count())
+            makes_of_pool.append(Make(manufacturer, resources, having, having & catalogue.offering(resources[0])))
+    yield from sorted(makes_of_pool, key=lambda make: -make.types.bit_count())
 
 
 def is_minor(make: Make, types: MatchingTypes) -> bool:
@@ -98,11 +98,11 @@ def reachable(make: Make, limits: Mapping[str, Amount], catalogue: InstanceTypes
 
 def node_limits(pool: Field) -> dict[str, Amount]:
     """Return the limits of a NodePool by resource, in which the replicas of a static pool count as nodes."""
-    found = limits(pool)
+    amounts = limits(pool)
     replicas = pool["spec", "replicas"].integer
     if replicas is not None:
-        found[NODES] = min(replicas, found.get(NODES, replicas))
-    return found
+        amounts[NODES] = min(replicas, amounts.get(NODES, replicas))
+    return amounts
 
 
 def most_allowed(make: Make, allowed: Mapping[str, Amount], catalogue: InstanceTypes) -> int | None:

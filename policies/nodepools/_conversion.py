@@ -49,13 +49,13 @@ def moved(obj: Field, moves: Iterable[Move], api_version: str, kind: str) -> dic
 def metadata(obj: Field) -> dict[str, Json]:
     """Return the metadata that a person wrote."""
     fields = obj["metadata"]
-    kept: dict[str, Json] = {key: fields[key].text for key in ("name", "generateName") if fields[key].text}
+    result: dict[str, Json] = {key: fields[key].text for key in ("name", "generateName") if fields[key].text}
     if fields["labels"].labels:
-        kept["labels"] = dict(fields["labels"].labels)
+        result["labels"] = dict(fields["labels"].labels)
     annotations = {k: v for k, v in fields["annotations"].labels.items() if not k.startswith(_BOOKKEEPING)}
     if annotations:
-        kept["annotations"] = dict(annotations)
-    return kept
+        result["annotations"] = dict(annotations)
+    return result
 
 
 def put(obj: dict[str, Json], path: str, value: Json) -> None:
@@ -216,7 +216,7 @@ def _written(spec: Field) -> list[Json]:
 def implicit_requirements(written: Field) -> list[Json]:
     """Return what a Provisioner requires where its own requirements do not speak of it."""
     present = {scheduling.normalized(entry["key"].text) for entry in written}
-    implicit = [one for one in _IMPLICIT if one[0] not in present]
+    implicit = [requirement for requirement in _IMPLICIT if requirement[0] not in present]
     out: list[Json] = [{"key": key, "operator": operator, "values": [value]} for key, operator, value in implicit]
     if not present & _CHOOSES_TYPES:
         out.append({"key": _CATEGORY, "operator": "In", "values": ["c", "m", "r"]})
@@ -320,8 +320,8 @@ def converted(obj: Field, gvk: GroupVersionKind) -> Converted | None:
 
 def as_received(obj: Field) -> Converted:
     """Return an object that the API server has already converted, without what only the server writes."""
-    kept = {"apiVersion": obj["apiVersion"].value, "kind": obj["kind"].value, "metadata": metadata(obj)}
-    return Converted(({**kept, "spec": obj["spec"].value},))
+    header = {"apiVersion": obj["apiVersion"].value, "kind": obj["kind"].value, "metadata": metadata(obj)}
+    return Converted(({**header, "spec": obj["spec"].value},))
 
 
 def _node_template(obj: Field) -> Converted:

@@ -53,19 +53,19 @@ class ScheduleError(ValueError):
     """The schedule is invalid; the message, the end of a sentence, says what is wrong."""
 
 
-class _Place(Struct, frozen=True):
+class _CronField(Struct, frozen=True):
     name: str
     least: int
     most: int
     names: tuple[str, ...] = ()  # of the values from the least on
 
 
-_PLACES: Final = (
-    _Place("minute", 0, 59),
-    _Place("hour", 0, 23),
-    _Place("day of month", 1, 31),
-    _Place("month", 1, 12, _MONTHS),
-    _Place("day of week", 0, 6, _WEEKDAYS),
+_CRON_FIELDS: Final = (
+    _CronField("minute", 0, 59),
+    _CronField("hour", 0, 23),
+    _CronField("day of month", 1, 31),
+    _CronField("month", 1, 12, _MONTHS),
+    _CronField("day of week", 0, 6, _WEEKDAYS),
 )
 
 
@@ -102,54 +102,54 @@ def parse(text: str) -> Schedule:
     if "TZ=" in text:
         raise ScheduleError("names a time zone, but schedules are in UTC")
     fields = [field for field in _BLANKS.split(_SHORTHANDS.get(text, text)) if field]
-    if len(fields) != len(_PLACES):
+    if len(fields) != len(_CRON_FIELDS):
         raise ScheduleError(f"has {len(fields)} fields; it needs minute, hour, day, month and day of week")
-    read = [_values(field, place) for field, place in zip(fields, _PLACES, strict=True)]
+    read = [_values(field, cron_field) for field, cron_field in zip(fields, _CRON_FIELDS, strict=True)]
     minutes, hours, days, months, weekdays = (values for values, _ in read)
     return Schedule(minutes, hours, days, months, weekdays, both_days=read[2][1] or read[4][1])
 
 
-def _values(field: str, place: _Place) -> tuple[frozenset[int], bool]:
+def _values(field: str, cron_field: _CronField) -> tuple[frozenset[int], bool]:
     """Return the values that a field names, and whether it says `*` without a step."""
     values: set[int] = set()
     star = False
     # A long text can repeat one part a thousand times.
     for part in dict.fromkeys(field.split(",")):
         if part:
-            start, end, step, is_star = _range(part, place)
+            start, end, step, is_star = _range(part, cron_field)
             values.update(range(start, end + 1, step))
             star = star or is_star
     return frozenset(values), star
 
 
-def _range(part: str, place: _Place) -> tuple[int, int, int, bool]:
+def _range(part: str, cron_field: _CronField) -> tuple[int, int, int, bool]:
     span, *steps = part.split("/")
     first, *lasts = span.split("-")
     is_star = first in {"*", "?"}
     if len(steps) > 1 or (len(lasts) > 1 and not is_star):
-        raise ScheduleError(f'has the {place.name} "{_short(part)}", which is not a number, range or step')
+        raise ScheduleError(f'has the {cron_field.name} "{_short(part)}", which is not a number, range or step')
     if is_star:
-        start, end = place.least, place.most
+        start, end = cron_field.least, cron_field.most
     else:
-        start = _number(first, place, names=True)
-        end = _number(lasts[0], place, names=True) if lasts else start
-    step = _number(steps[0], place, names=False) if steps else 1
+        start = _number(first, cron_field, names=True)
+        end = _number(lasts[0], cron_field, names=True) if lasts else start
+    step = _number(steps[0], cron_field, names=False) if steps else 1
     if steps and not lasts:
-        end = place.most
-    if not place.least <= start <= end <= place.most:
-        wrong = f"outside {place.least} to {place.most}" if start <= end else "backwards: write two ranges"
-        raise ScheduleError(f'has the {place.name} "{_short(part)}", which is {wrong}')
+        end = cron_field.most
+    if not cron_field.least <= start <= end <= cron_field.most:
+        wrong = f"outside {cron_field.least} to {cron_field.most}" if start <= end else "backwards: write two ranges"
+        raise ScheduleError(f'has the {cron_field.name} "{_short(part)}", which is {wrong}')
     if not step:
-        raise ScheduleError(f'has the {place.name} "{_short(part)}", with a step of 0')
+        raise ScheduleError(f'has the {cron_field.name} "{_short(part)}", with a step of 0')
     return start, end, step, is_star and step == 1
 
 
-def _number(text: str, place: _Place, *, names: bool) -> int:
-    if names and text.lower() in place.names:
-        return place.least + place.names.index(text.lower())
+def _number(text: str, cron_field: _CronField, *, names: bool) -> int:
+    if names and text.lower() in cron_field.names:
+        return cron_field.least + cron_field.names.index(text.lower())
     if not _NUMBER.fullmatch(text):
-        wanted = "number or name" if names and place.names else "number"
-        raise ScheduleError(f'has the {place.name} "{_short(text)}", which is not a {wanted}')
+        wanted = "number or name" if names and cron_field.names else "number"
+        raise ScheduleError(f'has the {cron_field.name} "{_short(text)}", which is not a {wanted}')
     return int(text)
 
 
@@ -177,7 +177,7 @@ class Stretch:
     @cached_property
     def followed(self) -> tuple[tuple[int, int, int], ...]:
         """The month, day of the month and day of the week of every day, and of as many before them."""
-        dates = (self.start + dt.timedelta(days=place) for place in range(-self.days, self.days))
+        dates = (self.start + dt.timedelta(days=offset) for offset in range(-self.days, self.days))
         return tuple((date.month, date.day, date.isoweekday() % 7) for date in dates)
 
 
@@ -320,8 +320,8 @@ def _nodes(nodes: Field) -> Iterator[Fault]:
 def _schedule(field: Field) -> Iterator[Fault]:
     schedule, duration = field["schedule"], field["duration"]
     if bool(schedule) != bool(duration):
-        given, missing = (schedule, duration) if schedule else (duration, schedule)
-        names = [str(each.path[-1]) for each in (given, missing)]
+        present, missing = (schedule, duration) if schedule else (duration, schedule)
+        names = [str(member.path[-1]) for member in (present, missing)]
         yield Fault(
             missing,
             f"has a {names[0]} without a {names[1]}",
@@ -345,8 +345,8 @@ def _schedule(field: Field) -> Iterator[Fault]:
 
 def _minutes(duration: str) -> int | None:
     """Return how long a duration of whole hours and minutes is; None when it is none of those."""
-    found = _DURATION.fullmatch(duration)
-    return int(found[1] or 0) * 60 + int(found[2] or 0) if found and (found[1] or found[2]) else None
+    match = _DURATION.fullmatch(duration)
+    return int(match[1] or 0) * 60 + int(match[2] or 0) if match and (match[1] or match[2]) else None
 
 
 _EXAMPLE = 'schedule: "0 9 * * MON-FRI" and duration: 8h'
@@ -387,17 +387,17 @@ class Timeline:
     def allowed(self, reason: str, pool_nodes: int) -> dict[int, int]:
         """Return, by how many nodes Karpenter may disrupt at once for a reason, when that is so; the least first."""
         left = self.stretch.quarters
-        found: dict[int, int] = {}
+        times_by_nodes: dict[int, int] = {}
         for budget in sorted(self.budgets, key=lambda budget: budget.allowed(pool_nodes)):
             if left and reason in budget.reasons:
                 times = left & self.window(budget).quarters
                 if times:
                     most = budget.allowed(pool_nodes)
-                    found[most] = found.get(most, 0) | times
+                    times_by_nodes[most] = times_by_nodes.get(most, 0) | times
                     left &= ~times
         if left:
-            found[UNBOUNDED] = left
-        return found
+            times_by_nodes[UNBOUNDED] = left
+        return times_by_nodes
 
     def most_hours_of_a_day(self, times: int) -> float:
         """Return how many hours of some day lie in a set of quarters of an hour, on the day where they are most."""

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound=Params)
 
 
-def if_gpu_pool(pool: Field, ctx: AnyContext, found: Iterable[Violation | Skip]) -> Iterator[Violation | Skip]:
+def if_gpu_pool(pool: Field, ctx: AnyContext, findings: Iterable[Violation | Skip]) -> Iterator[Violation | Skip]:
     """Yield what was found, where the pool is for accelerators.
 
     A pool of a provider whose types are not known is for accelerators when it says so.
     """
     for_gpus = ctx.derived(is_gpu_pool)
     if for_gpus or (for_gpus is None and declares_accelerators(pool, ctx)):
-        yield from found
+        yield from findings
     elif for_gpus is None:
-        for _ in found:
+        for _ in findings:
             yield node_pools.types_doubt(pool, ctx)
             return
 

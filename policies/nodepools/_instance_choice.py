@@ -94,11 +94,11 @@ def narrowest(types: MatchingTypes, pool: Field, offered: int, needed: int = 1) 
 
     `offered` are the types to begin with. Where the requirements alone leave as many as needed, it is a limit.
     """
-    found = tuple(_narrowings(types, pool, offered))
-    limits = tuple(narrowing for narrowing in found if narrowing.entry is None)
+    narrowings = tuple(_narrowings(types, pool, offered))
+    limits = tuple(narrowing for narrowing in narrowings if narrowing.entry is None)
     if limits and (types.known & offered).bit_count() >= needed:
-        found = limits
-    return max(found, key=lambda n: (n.others.bit_count(), -n.meets.bit_count()), default=None)
+        narrowings = limits
+    return max(narrowings, key=lambda n: (n.others.bit_count(), -n.meets.bit_count()), default=None)
 
 
 def edited(field: Field) -> Field:
@@ -121,8 +121,8 @@ def _narrowings(types: MatchingTypes, pool: Field, offered: int) -> Iterator[Nar
             parts.append((field, f"the limit on {resource}", catalogue.everything & ~too_large, None))
     for number, (field, name, meets, entry) in enumerate(parts):
         others = offered
-        for other, (_, _, kept, _) in enumerate(parts):
-            others &= kept if other != number else others
+        for other, (_, _, remaining, _) in enumerate(parts):
+            others &= remaining if other != number else others
         yield Narrowing(field, name, meets, others, entry)
 
 
@@ -139,7 +139,7 @@ _SHOWN = 5
 _LONGEST = 63  # characters of a label value
 
 
-def shown(names: Iterable[str]) -> str:
+def listed_names(names: Iterable[str]) -> str:
     """Write a few names, and how many more there are; a name that no label could have is cut."""
     listed = tuple(names)
     more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
@@ -165,7 +165,7 @@ def more_types(narrowing: Narrowing, more: tuple[int, ...], types: MatchingTypes
     """Say what to loosen, and which types are the most similar."""
     catalogue = types.catalogue
     source = f"(EC2 data of {catalogue.date})"
-    nearest = shown(catalogue.names[position] for position in more)
+    nearest = listed_names(catalogue.names[position] for position in more)
     tail = f"; most similar in GPU, memory and price: {nearest} {source}" if more else f" {source}"
     entry = narrowing.entry
     if entry is None:
@@ -177,9 +177,9 @@ def more_types(narrowing: Narrowing, more: tuple[int, ...], types: MatchingTypes
     values = dict.fromkeys(catalogue.label(entry.key, position) for position in more)
     new = [v for v in values if v and not entry.requirement.allows(v)]
     if entry.key == INSTANCE_TYPE and new:
-        return f"also allow {shown(new)}, which are the most similar in GPU, memory and price {source}"
+        return f"also allow {listed_names(new)}, which are the most similar in GPU, memory and price {source}"
     if entry.requirement.operator == "In" and new:
-        return f"add {shown(new)} to the values of {narrowing.name}{tail}"
+        return f"add {listed_names(new)} to the values of {narrowing.name}{tail}"
     return f"allow more values of {narrowing.name}{tail}"
 
 
@@ -207,7 +207,7 @@ def no_types(types: MatchingTypes, pool: Field, offered: int) -> Violation:
         )
     path = edited(cause.field).path
     if cause.entry and not cause.meets:
-        values = shown(sorted(cause.entry.requirement.values))
+        values = listed_names(sorted(cause.entry.requirement.values))
         hint = spelling(cause, catalogue) or f"write a value of an existing type (EC2 data of {catalogue.date})"
         return Violation(path, f"no EC2 instance type has {cause.name} {values}".rstrip(), hint=hint)
     message = f"no EC2 instance type meets the requirements and limits together (limited mainly by {cause.phrase})"

@@ -59,10 +59,10 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report each budget of 0 nodes that contributes to keeping empty nodes for too long."""
     if pool["spec", "disruption", "budgets"].value and not is_static(pool) and not is_reserved(pool, ctx):
-        yield from if_gpu_pool(pool, ctx, _found(ctx))
+        yield from if_gpu_pool(pool, ctx, _violations(ctx))
 
 
-def _found(ctx: Context[Params]) -> Iterator[Violation]:
+def _violations(ctx: Context[Params]) -> Iterator[Violation]:
     times = ctx.derived(timeline)
     if times is None:
         return

@@ -92,17 +92,17 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
 
 def _violation(pool: Field, resource: str, amounts: dict[str, Amount], most: int) -> Violation:
     name = pool["metadata", "name"].text
-    ordered = sorted(amounts, key=lambda each: (-amounts[each], each))
+    ordered = sorted(amounts, key=lambda pool_name: (-amounts[pool_name], pool_name))
     total = quantity_text(resource, sum(amounts.values()))
     who = f"{len(amounts)} NodePools together" if len(amounts) > 1 else "this NodePool"
-    listed = ", ".join(f"{each} ({quantity_text(resource, amounts[each])})" for each in ordered[:_NAMED])
+    listed = ", ".join(f"{pool_name} ({quantity_text(resource, amounts[pool_name])})" for pool_name in ordered[:_NAMED])
     more = f" and {len(ordered) - _NAMED} more" if len(ordered) > _NAMED else ""
     limits = pool["spec", "limits"]
     return Violation(
         (limits[resource] or limits).path,
         f"the limits of {who} allow {total} {resource} (maximum for the cluster: {most})",
         hint=f"lower the limits of {resource} in {listed}{more} to {most} in total",
-        others=tuple(Other("NodePool", "", each) for each in ordered if each != name),
+        others=tuple(Other("NodePool", "", pool_name) for pool_name in ordered if pool_name != name),
         follows=ordered[0] != name,
     )
 

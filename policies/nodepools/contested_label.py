@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.instance_types import GPU_NAME
 from gpugate.policies.nodepools._gpu_pools import with_gpu_types
-from gpugate.policies.nodepools._instance_choice import edited, shown
+from gpugate.policies.nodepools._instance_choice import edited, listed_names
 from gpugate.policies.sdk.facts import Known, Need, derived
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES
@@ -98,11 +98,11 @@ _LONGEST: Final = 63  # characters of a label's value
 )
 def check(pool: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report each declared value that is not written on a type of the pool."""
-    yield from with_gpu_types(pool, ctx, _found)
+    yield from with_gpu_types(pool, ctx, _violations)
 
 
-def _found(_pool: Field, types: MatchingTypes, ctx: AnyContext) -> Iterator[Violation]:
-    entries = [each for each in types.entries if each.key in _LABELS and each.requirement.operator == "In"]
+def _violations(_pool: Field, types: MatchingTypes, ctx: AnyContext) -> Iterator[Violation]:
+    entries = [entry for entry in types.entries if entry.key in _LABELS and entry.requirement.operator == "In"]
     if not entries or _is_without_discovery(ctx):
         return
     catalogue = types.catalogue
@@ -116,7 +116,7 @@ def _found(_pool: Field, types: MatchingTypes, ctx: AnyContext) -> Iterator[Viol
             contested = [at for at in written if not _agrees(entry.key, declared, at, catalogue)]
             if contested:
                 detected = written[contested[0]]
-                where = shown(catalogue.names[at] for at in contested if written[at] == detected)
+                where = listed_names(catalogue.names[at] for at in contested if written[at] == detected)
                 message = (
                     f"label {entry.key} is {declared[:_LONGEST]}, but GPU Feature Discovery writes {detected} "
                     f"on {where}"

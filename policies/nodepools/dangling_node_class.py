@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.nodepools._instance_choice import shown
+from gpugate.policies.nodepools._instance_choice import listed_names
 from gpugate.policies.sdk.facts import Need, Unavailable, derived
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.objects import AUTO_MODE_NODE_CLASS, EC2_NODE_CLASS, NODE_POOL
@@ -53,7 +53,7 @@ def check(pool: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
         yield Skip(fact.reason)
     elif fact.complete and name.text not in fact.by_name:
         present = derived(fact, _names, ctx)
-        others = f", or use an existing one: {shown(present)}" if present else ""
+        others = f", or use an existing one: {listed_names(present)}" if present else ""
         message = f"{kind.name} {name.text[:_LONGEST]} does not exist"
         yield Violation(name.path, message, hint=f"create the {kind.name}{others}", coming=True)
 

@@ -59,10 +59,10 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report an age without a grace period, and a grace period that is too short."""
     if is_training(pool, ctx):
-        yield from if_gpu_pool(pool, ctx, _found(pool["spec", "template", "spec"], ctx.params.min_grace))
+        yield from if_gpu_pool(pool, ctx, _violations(pool["spec", "template", "spec"], ctx.params.min_grace))
 
 
-def _found(node: Field, min_grace: str) -> Iterator[Violation]:
+def _violations(node: Field, min_grace: str) -> Iterator[Violation]:
     age, grace = node["expireAfter"], node["terminationGracePeriod"]
     if age.text in {"", "Never"}:
         return

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.instance_types import GPU_NAME
 from gpugate.policies.nodepools._gpu_pools import with_gpu_types
-from gpugate.policies.nodepools._instance_choice import edited, shown
+from gpugate.policies.nodepools._instance_choice import edited, listed_names
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES, names_one_of, provider
 from gpugate.policies.sdk.objects import NODE_POOL
@@ -60,7 +60,7 @@ def _violations(pool: Field, types: MatchingTypes, _ctx: AnyContext) -> Iterator
     fractional = types.known & _fractional(catalogue)
     if not fractional or names_one_of(types, fractional) or fractional == types.accelerated:
         return
-    names = shown(catalogue.decode(fractional))
+    names = listed_names(catalogue.decode(fractional))
     count, whole = fractional.bit_count(), types.accelerated.bit_count()
     message = (
         f"{count} of {whole} instance types with an accelerator {'has' if count == 1 else 'have'} only a part of a GPU "

@@ -75,10 +75,10 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report a wait that is too short in general, or for a known workload of the pool."""
     if "inference" in pool_classes(pool, ctx) and not is_training(pool, ctx) and not is_static(pool):
-        yield from if_gpu_pool(pool, ctx, _found(pool, ctx))
+        yield from if_gpu_pool(pool, ctx, _violations(pool, ctx))
 
 
-def _found(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
+def _violations(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
     disruption = pool["spec", "disruption"]
     after = disruption["consolidateAfter"]
     try:
@@ -105,7 +105,11 @@ def _found(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
 
 def _slowest(pool: Field, ctx: AnyContext) -> tuple[str, int]:
     """Return the known workload of a pool whose Pods are ready last, and after how many seconds at least."""
-    delays = [(_delay(each.template), each.shown) for each in ctx.derived(gpu_workloads) if selects(each, pool, ctx)]
+    delays = [
+        (_delay(workload.template), workload.display_name)
+        for workload in ctx.derived(gpu_workloads)
+        if selects(workload, pool, ctx)
+    ]
     delay, name = max(delays, default=(0, ""))
     return name, delay
 

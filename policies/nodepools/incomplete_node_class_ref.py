@@ -125,12 +125,12 @@ def _general(reference: Field, ctx: Context[Params]) -> Iterator[Violation | Ski
 
 def _general_pools(pools: Known, ctx: AnyContext) -> dict[tuple[str, ...], str]:
     """Return a pool without GPUs for each node class that one uses."""
-    found: dict[tuple[str, ...], str] = {}
+    names: dict[tuple[str, ...], str] = {}
     for around in each(pools, ctx):
         if not around.derived(is_for_accelerators):
             reference = node_pools.node_template(around.subject, around)["spec", "nodeClassRef"]
-            found.setdefault(_class_of(reference), around.subject["metadata", "name"].text)
-    return found
+            names.setdefault(_class_of(reference), around.subject["metadata", "name"].text)
+    return names
 
 
 def _class_of(reference: Field) -> tuple[str, ...]:

@@ -52,10 +52,10 @@ _REFUSED: Final = "The CRD does not allow the value, so the API server refuses t
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report every fault; where there is none, the budgets that are active always or never."""
     if pool["spec", "disruption", "budgets"].value:
-        yield from if_gpu_pool(pool, ctx, _found(pool, ctx))
+        yield from if_gpu_pool(pool, ctx, _violations(pool, ctx))
 
 
-def _found(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
+def _violations(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
     times = ctx.derived(timeline)
     budgets = pool["spec", "disruption", "budgets"]
     count = len(list(budgets))
@@ -66,8 +66,8 @@ def _found(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
         for budget in budgets:
             yield from (_refused(fault) for fault in faults(budget))
     else:
-        for each in times.budgets:
-            yield from _idle(each, times)
+        for active in times.budgets:
+            yield from _idle(active, times)
 
 
 def _refused(fault: Fault) -> Violation:

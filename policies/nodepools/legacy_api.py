@@ -51,17 +51,17 @@ _LEGACY: Final = {(api.group, api.version, api.kind): api for api in LEGACY_APIS
 )
 def check(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report the API, with the object to write instead."""
-    yield from _judged(obj, ctx)
+    yield from _violations(obj, ctx)
 
 
 @validates(objects.MACHINE, objects.NODE_CLAIM_V1BETA1)
 def check_node(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report the same of a NodeClaim that a user creates."""
     if not made_by_karpenter(obj, ctx):
-        yield from _judged(obj, ctx)
+        yield from _violations(obj, ctx)
 
 
-def _judged(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
+def _violations(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
     request = ctx.request
     # The API server converts an object to the version that the webhook asks for; the user wrote the other one.
     gvk = request.requested_kind or request.kind

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.field import Field
 
-Place: TypeAlias = Literal[
+Role: TypeAlias = Literal[
     "annotation",
     "label",
     "selector",
@@ -71,7 +71,7 @@ class Use(Struct, frozen=True):
 
     field: Field
     key: str
-    place: Place
+    role: Role
 
 
 def in_pod(pod: Field) -> Iterator[Use]:
@@ -125,14 +125,14 @@ def _excludes(expression: Field) -> bool:
     return expression["operator"].text in {"NotIn", "DoesNotExist"}
 
 
-def _of_map(block: Field, place: Place, *, excused: bool = True) -> Iterator[Use]:
+def _of_map(block: Field, role: Role, *, excused: bool = True) -> Iterator[Use]:
     present = block.mapping
     for key in sorted(LEGACY_KEYS.keys() & present.keys()) if present else ():
         if not (excused and LEGACY_KEYS[key] in present):
-            yield Use(block[key], key, place)
+            yield Use(block[key], key, role)
 
 
-def _of_list(items: Iterable[Field], place: Place, *, excused: bool = True) -> Iterator[Use]:
+def _of_list(items: Iterable[Field], role: Role, *, excused: bool = True) -> Iterator[Use]:
     keys = [item["key"] for item in items]
     if LEGACY_KEYS.keys().isdisjoint(key.text for key in keys):
         return
@@ -140,7 +140,7 @@ def _of_list(items: Iterable[Field], place: Place, *, excused: bool = True) -> I
     for key in keys:
         successor = LEGACY_KEYS.get(key.text)
         if successor and successor not in present:
-            yield Use(key, key.text, place)
+            yield Use(key, key.text, role)
 
 
 def _of_topology(items: Iterable[Field]) -> Iterator[Use]:
@@ -152,7 +152,7 @@ def _of_topology(items: Iterable[Field]) -> Iterator[Use]:
 
 _DROPPED_IN: Final = "1.0"
 _GONE: Final = "no node has the label {key} since Karpenter v1.0"
-_MESSAGES: Final[dict[Place, str]] = {
+_MESSAGES: Final[dict[Role, str]] = {
     "annotation": "the annotation {key} is ignored since Karpenter v1.0",
     "label": "the label {key} has no effect since Karpenter v1.0",
     "selector": f"{_GONE}: the Pod stays Pending",
@@ -163,7 +163,7 @@ _MESSAGES: Final[dict[Place, str]] = {
     "requirement": "the API server refuses a requirement on {key}, which no node has since Karpenter v1.0",
     "taint": "Karpenter ignores the taint {key} since v1.0",
 }
-_REASONS: Final[dict[Place, str]] = {
+_REASONS: Final[dict[Role, str]] = {
     "annotation": "Karpenter ignores the annotation, so it does not protect or exclude anything.",
     "label": "Karpenter ignores the label, so it has no effect on nodes.",
     "selector": "No node has the label, so the Pod stays Pending.",
@@ -184,8 +184,8 @@ def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report each dropped key in a Pod or Pod template, with the one that took its place."""
     if at_least(ctx.target.karpenter, _DROPPED_IN):
         for use in in_pod(pod):
-            message = _MESSAGES[use.place].format(key=use.key)
-            why = _UNPROTECTED if LEGACY_KEYS[use.key] == _PROTECTION else _REASONS[use.place]
+            message = _MESSAGES[use.role].format(key=use.key)
+            why = _UNPROTECTED if LEGACY_KEYS[use.key] == _PROTECTION else _REASONS[use.role]
             yield Violation(use.field.path, message, hint=_hint(use), fix=_renamed(use, pod), why=why)
 
 
@@ -206,29 +206,29 @@ def _to_remove(uses: tuple[Use, ...], ctx: Context[Params]) -> Iterator[Violatio
         protects = LEGACY_KEYS[use.key] == _PROTECTION
         hint = f"remove the key; protect Pods with {_PROTECTION}" if protects else "remove the key"
         removed = Patch("remove", use.field.path, None, f"removes {use.key}, which has no effect")
-        fix = Patches((removed,)) if use.place in {"annotation", "label"} else None
-        message = _MESSAGES[use.place].format(key=use.key)
-        yield Violation(use.field.path, message, hint=hint, fix=fix, why=_REASONS[use.place])
+        fix = Patches((removed,)) if use.role in {"annotation", "label"} else None
+        message = _MESSAGES[use.role].format(key=use.key)
+        yield Violation(use.field.path, message, hint=hint, fix=fix, why=_REASONS[use.role])
 
 
 def _hint(use: Use) -> str:
     successor = LEGACY_KEYS[use.key]
     if successor == _PROTECTION:
         return f'write {successor}: "true"'
-    return f"write {successor}{', with the name of a NodePool' if use.place in {'selector', 'preference'} else ''}"
+    return f"write {successor}{', with the name of a NodePool' if use.role in {'selector', 'preference'} else ''}"
 
 
 def _renamed(use: Use, pod: Field) -> Patches | None:
     """Return the change to the key that took the place of a dropped one; None where a value has to be chosen too."""
     path, new = use.field.path, LEGACY_KEYS[use.key]
     reason = f"writes {new}, which replaced {use.key}"
-    if use.place == "annotation" and new == _PROTECTION and use.field.text == "true":
+    if use.role == "annotation" and new == _PROTECTION and use.field.text == "true":
         added = Patch("set", (*path[:-1], new), "true", reason)
         return Patches((Patch("remove", path, None, reason), added))
     renamed = Patch("set", path, new, reason)
-    if use.place == "toleration" and new == _DISRUPTED:
+    if use.role == "toleration" and new == _DISRUPTED:
         exists = Patch("set", (*path[:-1], "operator"), "Exists", reason)
         value = (*path[:-1], "value")
         dropped = (Patch("remove", value, None, reason),) if pod[value] else ()
         return Patches((renamed, exists, *dropped))
-    return Patches((renamed,)) if use.place == "topology" else None
+    return Patches((renamed,)) if use.role == "topology" else None

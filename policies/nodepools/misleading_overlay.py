@@ -144,16 +144,16 @@ def _capacity(resource: str, field: Field, types: int, catalogue: InstanceTypes)
     profile = mig_profiles.profile_of(resource)
     if resource == _GPU:
         without = types & ~catalogue.of(_MANUFACTURER, "nvidia")
-        what = "an NVIDIA GPU"
+        missing = "an NVIDIA GPU"
     elif profile is not None and mig_profiles.gpus_with(profile):
         without = types & ~_with_slices(profile, amount, catalogue)
-        what = f"{field.value} such slices"
+        missing = f"{field.value} such slices"
     else:
         return
     if not without or amount <= 0:
         return
     count = without.bit_count()
-    message = f"adds {resource} to {count} instance type{'s' if count > 1 else ''} without {what} ({_some(without, catalogue)})"
+    message = f"adds {resource} to {count} instance type{'s' if count > 1 else ''} without {missing} ({_some(without, catalogue)})"
     hint = "require only types that have it, such as with karpenter.k8s.aws/instance-family or instance-gpu-name"
     yield Violation(field.path, message, hint=hint, why=_ABSENT)
 

@@ -74,10 +74,10 @@ _APART: Final = "move the types with an accelerator to a separate pool with the 
 @validates(NODE_POOL, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report the makes of accelerator whose nodes have no taint for it."""
-    yield from with_gpu_types(pool, ctx, _found)
+    yield from with_gpu_types(pool, ctx, _violations)
 
 
-def _found(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[Violation]:
+def _violations(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[Violation]:
     template = pool["spec", "template", "spec"]
     present = {t["key"].text for t in template["taints"] if t["effect"].text in HARD_EFFECTS}
     wanted = {make: taints_for(make, ctx) for make in makes(types)}
@@ -89,8 +89,8 @@ def _found(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[
         yield from (_another_make(make, types, template["taints"]) for make in named)
     else:
         largest = open_to_all[0]
-        found = _none(template, largest.resources[0], wanted[largest], ctx)
-        yield replace(found, hint=_APART, fix=None) if types.others else found
+        violation = _none(template, largest.resources[0], wanted[largest], ctx)
+        yield replace(violation, hint=_APART, fix=None) if types.others else violation
 
 
 def _another_make(make: Make, types: MatchingTypes, taints: Field) -> Violation:
@@ -120,7 +120,7 @@ def _of_platform(template: Field, ctx: Context[Params]) -> Field | None:
 
 def _none(template: Field, resource: str, wanted: tuple[Taint, ...], ctx: Context[Params]) -> Violation:
     taint = wanted[0]
-    keys = {each.key for each in wanted}
+    keys = {accelerator_taint.key for accelerator_taint in wanted}
     hint = (
         f"add the taint {taint.key}={taint.value}:NoSchedule under spec.template.spec.taints, and a toleration to the "
         "Pods that use these nodes"

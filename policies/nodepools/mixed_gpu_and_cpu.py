@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.instance_types import ACCELERATOR_NAME, GPU_NAME, INSTANCE_TYPE
 from gpugate.policies.nodepools._accelerators import makes
-from gpugate.policies.nodepools._instance_choice import edited, shown
+from gpugate.policies.nodepools._instance_choice import edited, listed_names
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.facts import Known, Need, derived, each
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
@@ -99,7 +99,7 @@ def _in_gpu_pool(pool: Field, types: MatchingTypes) -> Violation:
     count, total = types.others.bit_count(), types.known.bit_count()
     limits = node_pools.limits(pool)
     why = _WITHOUT_GPU + (_UNBOUNDED if limits and limits.keys().isdisjoint(_BOUNDS_ALL) else "")
-    names = shown(types.catalogue.decode(types.others)) if count <= _FEW else ""
+    names = listed_names(types.catalogue.decode(types.others)) if count <= _FEW else ""
     message = (
         f"{count} of the {total} instance types of this GPU pool {'has' if count == 1 else 'have'} no accelerator"
         + (f" ({names})" if names else "")
@@ -140,10 +140,10 @@ def _in_general_pool(pool: Field, types: MatchingTypes, ctx: AnyContext) -> Iter
 
 def _of_gpu_pools(known: Known, ctx: AnyContext) -> dict[str, frozenset[str]]:
     """Return the accelerator resources of each pool for accelerators."""
-    found: dict[str, frozenset[str]] = {}
+    resources: dict[str, frozenset[str]] = {}
     for around in each(known, ctx):
         types = around.derived(matching_types)
         if types and around.derived(is_gpu_pool):
             name = around.subject["metadata", "name"].text
-            found[name] = frozenset(make.resources[0] for make in makes(types))
-    return found
+            resources[name] = frozenset(make.resources[0] for make in makes(types))
+    return resources

@@ -27,7 +27,7 @@ import msgspec
 
 from gpugate.policies.nodepools._accelerators import makes
 from gpugate.policies.nodepools._gpu_pools import with_gpu_types
-from gpugate.policies.nodepools._instance_choice import edited, narrowest, shown, within_limits
+from gpugate.policies.nodepools._instance_choice import edited, listed_names, narrowest, within_limits
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES
@@ -69,14 +69,14 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     if node_pools.ec2_types(pool, ctx) is None:
         yield node_pools.types_doubt(pool, ctx)
     else:
-        yield from with_gpu_types(pool, ctx, _found)
+        yield from with_gpu_types(pool, ctx, _violations)
 
 
-def _found(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[Violation]:
+def _violations(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[Violation]:
     spot = "spot" in node_pools.capacity_types(types.requirements)
     needed = ctx.params.families if spot else ctx.params.on_demand_families
-    found = _families(pool, types, needed, "Spot pools" if spot else "on-demand pools")
-    yield from found if spot else (replace(each, why=_ON_DEMAND) for each in found)
+    violations = _families(pool, types, needed, "Spot pools" if spot else "on-demand pools")
+    yield from violations if spot else (replace(violation, why=_ON_DEMAND) for violation in violations)
     if spot:
         yield from _few_zones(types, ctx.params.zones)
 
@@ -90,16 +90,16 @@ def _families(pool: Field, types: MatchingTypes, needed: int, whose: str) -> Ite
     cause = narrowest(types, pool, _counted(types), needed)
     if cause is None:
         return
-    one = len(families) == 1
+    is_single = len(families) == 1
     message = (
-        f"allows {len(families)} instance famil{'y' if one else 'ies'} ({shown(families)}); "
+        f"allows {len(families)} instance famil{'y' if is_single else 'ies'} ({listed_names(families)}); "
         f"{whose} need at least {needed}"
     )
     like = cause.others & _of_the_same_makes(types)
     by_name = types.catalogue.values[_FAMILY]
     others = sorted(name for name, members in by_name.items() if members & like and name not in families)
     more = f"raise {cause.name}" if cause.entry is None else f"allow more values of {cause.short}"
-    hint = f"{more}: it excludes the families {shown(others)}" if others else "allow other accelerators"
+    hint = f"{more}: it excludes the families {listed_names(others)}" if others else "allow other accelerators"
     # Too few types by the same requirement: types of other families fix both.
     yield Violation(edited(cause.field).path, message, hint=hint, same_as=("nodepools/single-instance-type",))
 
@@ -118,12 +118,12 @@ def _of_the_same_makes(types: MatchingTypes) -> int:
 
 def _some_families(types: MatchingTypes, left: int, needed: int) -> list[str]:
     """Return the families of the types left, or as many of them as are needed; a type's name starts with it."""
-    found: set[str] = set()
-    while left and len(found) < needed:
+    families: set[str] = set()
+    while left and len(families) < needed:
         name = types.catalogue.names[left.bit_length() - 1].partition(".")[0]
-        found.add(name)
+        families.add(name)
         left &= ~(types.catalogue.of(_FAMILY, name) | 1 << left.bit_length() - 1)
-    return sorted(found)
+    return sorted(families)
 
 
 def _few_zones(types: MatchingTypes, needed: int) -> Iterator[Violation]:
@@ -132,7 +132,7 @@ def _few_zones(types: MatchingTypes, needed: int) -> Iterator[Violation]:
         if required is None or required.complement or len(required.values) >= needed:
             continue
         field = next(entry.field for entry in types.entries if entry.key == key)
-        named = shown(sorted(required.values)) or "none"
+        named = listed_names(sorted(required.values)) or "none"
         plural = "" if len(required.values) == 1 else "s"
         message = f"allows {len(required.values)} zone{plural} ({named}); Spot pools need at least {needed}"
         hint = f"name {needed} zones or more, or remove the requirement"

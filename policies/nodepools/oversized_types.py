@@ -76,7 +76,7 @@ _ARCHITECTURE: Final = "kubernetes.io/arch"
 )
 def check(pool: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report a pool whose smallest type is far larger than what is requested of it."""
-    yield from with_gpu_types(pool, ctx, _found)
+    yield from with_gpu_types(pool, ctx, _violations)
 
 
 class _Choice(Struct, frozen=True):
@@ -87,7 +87,7 @@ class _Choice(Struct, frozen=True):
     count: int
 
 
-def _found(pool: Field, types: MatchingTypes, ctx: AnyContext) -> Iterator[Violation]:
+def _violations(pool: Field, types: MatchingTypes, ctx: AnyContext) -> Iterator[Violation]:
     fact = ctx.facts.list(NODE_POOL)
     if not isinstance(fact, Known) or not fact.complete or _has_other_nodes(ctx):
         return
@@ -117,7 +117,7 @@ def _found(pool: Field, types: MatchingTypes, ctx: AnyContext) -> Iterator[Viola
 def _violation(
     pool: Field, resource: str, served: list[GpuWorkload], choices: list[_Choice], catalogue: InstanceTypes
 ) -> Iterator[Violation]:
-    workload, choice = min(zip(served, choices, strict=True), key=lambda pair: (pair[1].count, pair[0].shown))
+    workload, choice = min(zip(served, choices, strict=True), key=lambda pair: (pair[1].count, pair[0].display_name))
     smaller = _smaller(workload, resource, choice, catalogue)
     if smaller is None:
         return
@@ -125,7 +125,7 @@ def _violation(
     more = f" and {len(served) - 1} more" if len(served) > 1 else ""
     request = "requests" if len(served) == 1 else "request"
     message = (
-        f"{workload.shown}{more} {request} {amount} {resource} per Pod, and the smallest instance type for it is "
+        f"{workload.display_name}{more} {request} {amount} {resource} per Pod, and the smallest instance type for it is "
         f"{_priced(choice.at, catalogue)} with {choice.count}"
     )
     yield Violation(

@@ -43,10 +43,10 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     annotation = pool["spec", "template", "metadata", "annotations", _KEY]
     if annotation.text != "true" or is_static(pool) or is_reserved(pool, ctx):
         return
-    found = Violation(
+    violation = Violation(
         annotation.path,
         f"{_KEY} on every node of a pool of {ctx.derived(accelerator)} nodes: Karpenter does not even remove empty nodes",
         hint="remove the annotation, and annotate the Pods that must not be disrupted",
         fix=Patches((Patch("remove", annotation.path, None, "lets Karpenter remove empty nodes"),)),
     )
-    yield from if_gpu_pool(pool, ctx, (found,))
+    yield from if_gpu_pool(pool, ctx, (violation,))

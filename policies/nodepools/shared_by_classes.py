@@ -115,7 +115,7 @@ class GpuWorkload(Struct, frozen=True):
     """A workload whose Pods request accelerators.
 
     Attributes:
-        shown: its name for people.
+        display_name: its name in messages.
         name: its class.
         template: its Pod template.
         selector: the labels that its nodes must have.
@@ -124,7 +124,7 @@ class GpuWorkload(Struct, frozen=True):
         pods: the number of its Pods, scalers left aside.
     """
 
-    shown: str
+    display_name: str
     name: WorkloadClass | None
     template: Field
     selector: dict[str, str]
@@ -151,7 +151,7 @@ def gpu_workloads(_pool: Field, ctx: AnyContext) -> tuple[GpuWorkload, ...]:
 
 
 def _workloads(kind: Kind, known: Known, ctx: AnyContext) -> tuple[GpuWorkload, ...]:
-    return tuple(found for workload in known.items for found in _asking(kind, workload, ctx))
+    return tuple(gpu_workload for workload in known.items for gpu_workload in _asking(kind, workload, ctx))
 
 
 def _asking(kind: Kind, workload: Field, ctx: AnyContext) -> Iterator[GpuWorkload]:
@@ -162,14 +162,16 @@ def _asking(kind: Kind, workload: Field, ctx: AnyContext) -> Iterator[GpuWorkloa
             queue = admission(around)
             if queue.doubt:
                 continue
-            shown = f"{kind.name} {namespace}/{name}" if namespace else f"{kind.name} {name}"
+            display_name = f"{kind.name} {namespace}/{name}" if namespace else f"{kind.name} {name}"
             template = queue.placements[0].pod
             selector = template["spec", "nodeSelector"].labels
             # Which of several flavors the Pods get is not known, so neither are their nodes.
             bound = bool(template["spec", "affinity", "nodeAffinity"].value) or len(queue.placements) > 1
             wanted = demand(template, queue.placements[0].ctx)
             pods = _pods(kind, workload)
-            yield GpuWorkload(shown, around.derived(workload_class).name, template, selector, bound, wanted, pods)
+            yield GpuWorkload(
+                display_name, around.derived(workload_class).name, template, selector, bound, wanted, pods
+            )
 
 
 def _pods(kind: Kind, workload: Field) -> int:
@@ -215,9 +217,9 @@ def _fits(selector: dict[str, str], pool: Field, ctx: AnyContext) -> bool:
 
 def tolerates(workload: GpuWorkload, pool: Field, ctx: AnyContext) -> bool:
     """Tell whether a workload tolerates the taints of a pool; it is given the tolerations of its accelerators."""
-    given = node_pools.accelerator_taint_keys(ctx)
+    tolerated_keys = node_pools.accelerator_taint_keys(ctx)
     return all(
-        taint["key"].text in given
+        taint["key"].text in tolerated_keys
         or tolerated(workload.template, Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)
         for taint in pool["spec", "template", "spec", "taints"]
         if taint["effect"].text in HARD_EFFECTS
@@ -235,7 +237,7 @@ class _Pool(Struct, frozen=True):
     taints: frozenset[tuple[str, str, str]]
     capacity: frozenset[str]
     weight: int
-    shown: str
+    display_name: str
 
 
 def misordered(pool: Field, ctx: AnyContext) -> Iterator[Violation]:
@@ -243,22 +245,26 @@ def misordered(pool: Field, ctx: AnyContext) -> Iterator[Violation]:
     own = _described(pool, ctx)
     if own:
         rivals = list(_rivals(own, ctx))
-        yield from _one_for_all([found for rival in rivals for found in _spot_after_on_demand(own, rival)])
-        yield from _one_for_all([found for rival in rivals for found in _training_before_inference(own, rival, ctx)])
+        yield from _one_for_all([violation for rival in rivals for violation in _spot_after_on_demand(own, rival)])
+        yield from _one_for_all(
+            [violation for rival in rivals for violation in _training_before_inference(own, rival, ctx)]
+        )
 
 
-def _one_for_all(found: list[Violation]) -> Iterator[Violation]:
+def _one_for_all(violations: list[Violation]) -> Iterator[Violation]:
     """Yield the first of several violations with all rivals; where this pool is not the one to change, follow it."""
-    leading = [each for each in found if not each.follows]
-    for first in (leading or found)[:1]:
-        yield replace(first, others=tuple(other for each in (leading or found[:1]) for other in each.others))
+    leading = [violation for violation in violations if not violation.follows]
+    for first in (leading or violations)[:1]:
+        yield replace(
+            first, others=tuple(other for violation in (leading or violations[:1]) for other in violation.others)
+        )
 
 
 def _rivals(own: _Pool, ctx: AnyContext) -> Iterator[_Pool]:
     """Yield the other pools that could take the same Pods."""
     for around in each(ctx.facts.list(NODE_POOL), ctx):
         rival = around.derived(_described)
-        if rival is None or rival.provider != own.provider or rival.shown == ctx.request.name:
+        if rival is None or rival.provider != own.provider or rival.display_name == ctx.request.name:
             continue
         if own.taints == rival.taints and own.types & rival.types:
             yield rival
@@ -273,9 +279,11 @@ def _described(pool: Field, ctx: AnyContext) -> _Pool | None:
         for taint in pool["spec", "template", "spec", "taints"]
     )
     capacity = node_pools.capacity_types(types.requirements)
-    weight, shown = pool["spec", "weight"].integer or 0, pool["metadata", "name"].text
+    weight, display_name = pool["spec", "weight"].integer or 0, pool["metadata", "name"].text
     group = node_pools.provider(pool, ctx)
-    return _Pool(pool, node_pools.pool_class(pool, ctx), types.accelerated, group, taints, capacity, weight, shown)
+    return _Pool(
+        pool, node_pools.pool_class(pool, ctx), types.accelerated, group, taints, capacity, weight, display_name
+    )
 
 
 def _spot_after_on_demand(own: _Pool, rival: _Pool) -> Iterator[Violation]:
@@ -302,7 +310,7 @@ def _training_before_inference(own: _Pool, rival: _Pool, ctx: AnyContext) -> Ite
         if first:
             message = (
                 f"weight {training.weight} of {_this(training, own)} is above weight {inference.weight} of "
-                f"{_this(inference, own)}: Karpenter tries training nodes first for {first.shown}"
+                f"{_this(inference, own)}: Karpenter tries training nodes first for {first.display_name}"
             )
             hint = (
                 f"lower the weight of the training pool to {inference.weight}, or add a node selector to the workload"
@@ -325,12 +333,12 @@ _UNREAD: Final = (
 
 def _misordered(own: _Pool, rival: _Pool, message: str, hint: str, why: str, *, leads: bool) -> Violation:
     """Report two weights in the wrong order; the pool whose weight is to be changed leads."""
-    others = (Other("NodePool", "", rival.shown),)
+    others = (Other("NodePool", "", rival.display_name),)
     return Violation(own.field["spec", "weight"].path, message, hint=hint, why=why, others=others, follows=not leads)
 
 
 def _this(pool: _Pool, own: _Pool) -> str:
-    return "this pool" if pool is own else f"NodePool {pool.shown}"
+    return "this pool" if pool is own else f"NodePool {pool.display_name}"
 
 
 @validates(
@@ -342,10 +350,10 @@ def _this(pool: _Pool, own: _Pool) -> str:
 )
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report a pool without a class, one that several classes select, and weights against the classes."""
-    yield from if_gpu_pool(pool, ctx, _found(pool, ctx))
+    yield from if_gpu_pool(pool, ctx, _violations(pool, ctx))
 
 
-def _found(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+def _violations(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     labels = pool["spec", "template", "metadata", "labels"]
     own = node_pools.pool_class(pool, ctx)
     classes = node_pools.pool_classes(pool, ctx)
@@ -359,7 +367,7 @@ def _found(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     selecting = {w.name: w for w in ctx.derived(gpu_workloads) if w.name != own and selects(w, pool, ctx)}
     others = [selecting[name] for name in ("training", "inference") if name in selecting]
     if len(others) + (own in {"training", "inference"}) > 1:
-        by = " and ".join(f"{workload.shown} ({workload.name})" for workload in others)
+        by = " and ".join(f"{workload.display_name} ({workload.name})" for workload in others)
         whose = f"a pool for {own} that " if own else "a pool that "
         verb = "selects" if len(others) == 1 else "select"
         yield Violation(labels.path, f"{whose}{by} {verb}", hint="create one pool for each class of workload")

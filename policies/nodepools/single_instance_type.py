@@ -40,12 +40,12 @@ import msgspec
 from gpugate.policies.nodepools._instance_choice import (
     edited,
     excluded_by_limits,
+    listed_names,
     more_types,
     narrowest,
     no_types,
     only_type_with_its_gpu,
     real_names,
-    shown,
     siblings,
     unmet_minimums,
     widened,
@@ -133,7 +133,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
         yield replace(no_types(types, pool, counted), why=_NO_NODE)
         return
     if ctx.params.min_values_policy == "strict":
-        yield from (replace(found, why=_NO_NODE) for found in unmet_minimums(types, left))
+        yield from (replace(finding, why=_NO_NODE) for finding in unmet_minimums(types, left))
     if not _single_is_right(pool, types, ctx.params):
         yield from _too_few(pool, types, counted, ctx)
 
@@ -155,7 +155,7 @@ def _single_is_right(pool: Field, types: MatchingTypes, params: Params) -> bool:
     reserved = node_pools.capacity_types(types.requirements) == {"reserved"}
     pinned = (types.requirements.get(key) for key in _RESERVATIONS)
     static = params.allow_static_single and bool(pool["spec", "replicas"])
-    return reserved or static or any(one is not None and one.operator == "In" for one in pinned)
+    return reserved or static or any(requirement is not None and requirement.operator == "In" for requirement in pinned)
 
 
 def _too_few(pool: Field, types: MatchingTypes, counted: int, ctx: Context[Params]) -> Iterator[Violation]:
@@ -175,7 +175,7 @@ def _too_few(pool: Field, types: MatchingTypes, counted: int, ctx: Context[Param
     path = edited(cause.field).path
     if only_unknown:
         at_most = Stance.ENFORCE if params.unknown_types == "deny" else Stance.WARN
-        message = f"unknown EC2 instance types {shown(types.unknown)} (data of {catalogue.date})"
+        message = f"unknown EC2 instance types {listed_names(types.unknown)} (data of {catalogue.date})"
         why = "If EC2 does not offer these types, Karpenter launches no node and Pods stay Pending."
         values = (value.path for value in cause.field["values"] if value.text in types.unknown)
         same_as = ("nodepools/unknown-requirement-value",)
@@ -186,9 +186,9 @@ def _too_few(pool: Field, types: MatchingTypes, counted: int, ctx: Context[Param
     more = siblings(left, cause.others, catalogue, needed - known - unknown, smaller=not is_static)
     hint, fix = more_types(cause, more, types), widened(types, cause, more, needed, counted)
     narrowed = f"limited mainly by {cause.phrase}"
-    names = shown((*catalogue.decode(left), *(types.unknown if unknown else ())))
+    names = listed_names((*catalogue.decode(left), *(types.unknown if unknown else ())))
     if doubtful and known:
-        narrowed += f"; unknown types {shown(types.unknown)} (data of {catalogue.date})"
+        narrowed += f"; unknown types {listed_names(types.unknown)} (data of {catalogue.date})"
         hint = f"{hint}; {real_names(catalogue)}"
     with_gpu = " with an accelerator" if types.others and counted & types.others == 0 else ""
     if known + unknown > 1:

@@ -58,10 +58,10 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report a policy other than WhenEmpty, and a wait that is too short."""
     if is_training(pool, ctx) and not is_static(pool):
-        yield from if_gpu_pool(pool, ctx, _found(pool["spec", "disruption"], ctx.params))
+        yield from if_gpu_pool(pool, ctx, _violations(pool["spec", "disruption"], ctx.params))
 
 
-def _found(disruption: Field, params: Params) -> Iterator[Violation]:
+def _violations(disruption: Field, params: Params) -> Iterator[Violation]:
     policy, after = disruption["consolidationPolicy"], disruption["consolidateAfter"]
     if after.text != "Never" and policy.text not in {"", "WhenEmpty"}:
         message = f"consolidationPolicy {policy.text[:30]} lets Karpenter evict training Pods from little-used nodes"

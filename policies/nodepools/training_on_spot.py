@@ -64,7 +64,9 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
 def _spot(pool: Field, stated: tuple[Entry, ...]) -> Violation:
     template = pool["spec", "template"]
     checkpointed = any(
-        "true" in each["metadata", part, _CHECKPOINTED].text for each in (pool, template) for part in _PARTS
+        "true" in part_of_pool["metadata", part, _CHECKPOINTED].text
+        for part_of_pool in (pool, template)
+        for part in _PARTS
     )
     loss = "the work since its last checkpoint" if checkpointed else "its work"
     hint = f"require {CAPACITY_TYPE} In [on-demand, reserved]"

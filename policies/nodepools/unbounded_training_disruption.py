@@ -68,10 +68,10 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report the largest number that budgets allow at some time, if it is above the maximum."""
     if is_training(pool, ctx):
-        yield from if_gpu_pool(pool, ctx, _found(pool, ctx))
+        yield from if_gpu_pool(pool, ctx, _violations(pool, ctx))
 
 
-def _found(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
+def _violations(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
     times = ctx.derived(timeline)
     if times is None:  # a fault stops all disruption
         return

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from gpugate.policies.data.instance_types import ACCELERATOR_NAME, GPU_NAME, INSTANCE_TYPE
-from gpugate.policies.nodepools._instance_choice import shown
+from gpugate.policies.nodepools._instance_choice import listed_names
 from gpugate.policies.sdk import formats, node_pools
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES, ec2_types
@@ -69,17 +69,17 @@ def meant(label: str, value: str, catalogue: InstanceTypes) -> str:
     wanted = _folded(value)
     wanted = _SYNONYMS.get(wanted, wanted)
     bare = {wanted, *(wanted.removeprefix(maker) for maker in _MAKERS)}
-    return min((spellings[each] for each in bare if each in spellings), default=(0, ""))[1]
+    return min((spellings[spelling] for spelling in bare if spelling in spellings), default=(0, ""))[1]
 
 
 def _spellings(label: str, catalogue: InstanceTypes) -> dict[str, tuple[int, str]]:
     """Return the place and the value for each value and for what it is without case and separators."""
     known: Iterable[str] = catalogue.names if label == INSTANCE_TYPE else catalogue.values[label]
-    found: dict[str, tuple[int, str]] = {}
-    for place, value in enumerate(known):
-        found.setdefault(value, (place, value))
-        found.setdefault(_folded(value), (place, value))
-    return found
+    spellings: dict[str, tuple[int, str]] = {}
+    for position, value in enumerate(known):
+        spellings.setdefault(value, (position, value))
+        spellings.setdefault(_folded(value), (position, value))
+    return spellings
 
 
 def in_mebibytes(text: str) -> int | None:
@@ -87,10 +87,10 @@ def in_mebibytes(text: str) -> int | None:
 
     GB counts as GiB: vendors write the memory of a GPU so.
     """
-    found = _WITH_UNIT.fullmatch(text.strip())
-    if not found:
+    match = _WITH_UNIT.fullmatch(text.strip())
+    if not match:
         return None
-    return int(found[1]) * (_MIB_PER_GIB if found[3] else 1)
+    return int(match[1]) * (_MIB_PER_GIB if match[3] else 1)
 
 
 def _folded(text: str) -> str:
@@ -156,10 +156,10 @@ def _name(field: Field, label: str, operator: str, catalogue: InstanceTypes) -> 
     short = label.rpartition("/")[2]
     right = meant(label, field.text, catalogue)
     if right:
-        message = f"no EC2 instance type has {short} {shown([field.text])}"
+        message = f"no EC2 instance type has {short} {listed_names([field.text])}"
         yield Violation(field.path, message, hint=f"write {right}", fix=_written(field, right), why=_NO_TYPE)
     elif operator == "In":
-        message = f"no EC2 instance type of {catalogue.date} has {short} {shown([field.text])}"
+        message = f"no EC2 instance type of {catalogue.date} has {short} {listed_names([field.text])}"
         hint = "write a value of an existing type; for a newer type, add it to the parameter also_known"
         yield Violation(field.path, message, hint=hint, why=_NO_TYPE)
 
@@ -169,7 +169,7 @@ def _number(field: Field, label: str, operator: str, catalogue: InstanceTypes) -
     if not (text.isascii() and text.isdigit()):
         right = in_mebibytes(text) if label in MEMORIES else None
         unit = " of MiB" if label in MEMORIES else ""
-        message = f"{shown([text])} is not a valid {short}, which is a whole number{unit}"
+        message = f"{listed_names([text])} is not a valid {short}, which is a whole number{unit}"
         hint = f"write {right}" if right else "write only the number"
         why = "Karpenter compares whole numbers, so no instance type matches the value."
         yield Violation(field.path, message, hint=hint, fix=_written(field, str(right)) if right else None, why=why)
@@ -180,11 +180,11 @@ def _number(field: Field, label: str, operator: str, catalogue: InstanceTypes) -
         fix = _written(field, str(right)) if certain else None
         yield Violation(field.path, message, hint=f"write {right}", fix=fix, why=_ALL_OR_NONE)
     elif operator == "In" and label in _NUMBERS and not catalogue.of(label, text):
-        some = shown(str(number) for number in catalogue.scales[label].numbers)
-        each = ", which is per GPU" if label == GPU_MEMORY else ""
+        some = listed_names(str(number) for number in catalogue.scales[label].numbers)
+        per_gpu = ", which is per GPU" if label == GPU_MEMORY else ""
         yield Violation(
             field.path,
-            f"no EC2 instance type has {short} {shown([text])}{each}",
+            f"no EC2 instance type has {short} {listed_names([text])}{per_gpu}",
             hint=f"write one of the values of existing types: {some}",
             why=_NO_TYPE,
         )

@@ -58,44 +58,44 @@ _WITHOUT_LIMIT: Final = "Nothing limits how many of these nodes Karpenter launch
 @validates(NODE_POOL, mode=Stance.WARN, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report each minor make that has no taint or no limit, where another one has."""
-    yield from with_gpu_types(pool, ctx, _found)
+    yield from with_gpu_types(pool, ctx, _violations)
 
 
-def _found(pool: Field, types: MatchingTypes, ctx: AnyContext) -> Iterator[Violation]:
-    made = tuple(makes(types))
-    open_to_all, unlimited = _without_taint(pool, made, ctx), _without_limit(pool, made)
-    for make in made:
+def _violations(pool: Field, types: MatchingTypes, ctx: AnyContext) -> Iterator[Violation]:
+    present_makes = tuple(makes(types))
+    open_to_all, unlimited = _without_taint(pool, present_makes, ctx), _without_limit(pool, present_makes)
+    for make in present_makes:
         missing = ["taint"] * (make in open_to_all) + ["limit"] * (make in unlimited)
         if missing and is_minor(make, types):
-            yield _violation(pool, make, made, missing)
+            yield _violation(pool, make, present_makes, missing)
 
 
-def _without_taint(pool: Field, made: tuple[Make, ...], ctx: AnyContext) -> tuple[Make, ...]:
+def _without_taint(pool: Field, present_makes: tuple[Make, ...], ctx: AnyContext) -> tuple[Make, ...]:
     """Return the makes without a taint; none where no make has one, which is another mistake."""
     taints = pool["spec", "template", "spec", "taints"]
     present = {taint["key"].text for taint in taints if taint["effect"].text in HARD_EFFECTS}
-    wanted = {make: {taint.key for taint in taints_for(make, ctx)} for make in made}
+    wanted = {make: {taint.key for taint in taints_for(make, ctx)} for make in present_makes}
     open_to_all = tuple(make for make, keys in wanted.items() if keys and present.isdisjoint(keys))
-    return open_to_all if len(open_to_all) < len(made) else ()
+    return open_to_all if len(open_to_all) < len(present_makes) else ()
 
 
-def _without_limit(pool: Field, made: tuple[Make, ...]) -> tuple[Make, ...]:
+def _without_limit(pool: Field, present_makes: tuple[Make, ...]) -> tuple[Make, ...]:
     """Return the makes without a limit; none where no make has one, or all nodes are limited."""
     limits = node_pools.limits(pool)
     if pool["spec", "replicas"] or "nodes" in limits:
         return ()
-    offering = tuple(make for make in made if make.offering)
+    offering = tuple(make for make in present_makes if make.offering)
     unlimited = tuple(make for make in offering if limits.keys().isdisjoint(make.resources))
     return unlimited if len(unlimited) < len(offering) else ()
 
 
-def _violation(pool: Field, make: Make, made: tuple[Make, ...], missing: list[str]) -> Violation:
+def _violation(pool: Field, make: Make, present_makes: tuple[Make, ...], missing: list[str]) -> Violation:
     count, resource = make.types.bit_count(), make.resources[0]
     why = " ".join(
-        (_WITHOUT_TAINT if each == "taint" else _WITHOUT_LIMIT.format(resource=resource)) for each in missing
+        (_WITHOUT_TAINT if kind == "taint" else _WITHOUT_LIMIT.format(resource=resource)) for kind in missing
     )
     requirements = pool["spec", "template", "spec", "requirements"]
-    main = made[0].manufacturer
+    main = present_makes[0].manufacturer
     hint, fix = f"require types of one manufacturer, or add a {' and a '.join(missing)} for {resource}", None
     if main in _OF_GPUS:
         hint = f"add the requirement {_LABEL} In [{main}], or add a {' and a '.join(missing)} for {resource}"

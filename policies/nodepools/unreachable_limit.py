@@ -52,10 +52,10 @@ _MIB: Final = 2**20
 @validates(NODE_POOL, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report each limit that excludes every type with an accelerator, or else that the limits together do."""
-    yield from with_gpu_types(pool, ctx, _found)
+    yield from with_gpu_types(pool, ctx, _violations)
 
 
-def _found(pool: Field, types: MatchingTypes, _ctx: AnyContext) -> Iterator[Violation]:
+def _violations(pool: Field, types: MatchingTypes, _ctx: AnyContext) -> Iterator[Violation]:
     limits = {name: limit for name, limit in node_pools.limits(pool).items() if limit > 0}
     if types.unknown or unknown_accelerated(types) or not excluded_by_limits(types, pool):
         return

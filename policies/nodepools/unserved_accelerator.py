@@ -79,10 +79,10 @@ _AMAZON_LINUX: Final = ("al2023@", "al2@")
 @validates(NODE_POOL, mode=Stance.WARN, needs=_NEEDS, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report a pool for an accelerator, if all DaemonSets are known and none offers it."""
-    yield from with_gpu_types(pool, ctx, _found)
+    yield from with_gpu_types(pool, ctx, _violations)
 
 
-def _found(pool: Field, types: MatchingTypes, ctx: AnyContext) -> Iterator[Violation]:
+def _violations(pool: Field, types: MatchingTypes, ctx: AnyContext) -> Iterator[Violation]:
     agents = ctx.facts.list(DAEMON_SET)
     nodes = ctx.facts.list(NODE)
     # Files without a node are no state of a cluster: charts and Applications may install more DaemonSets.

@@ -159,7 +159,7 @@ def named(agent: Field) -> str:
     return f"{namespace}/{name}" if namespace else name
 
 
-def shown(taint: Field) -> str:
+def taint_text(taint: Field) -> str:
     """Write a taint as kubectl does: `key=value:effect`."""
     value = f"={taint['value'].text}" if taint["value"].text else ""
     return f"{taint['key'].text}{value}:{taint['effect'].text}"
@@ -204,9 +204,7 @@ def _kept_off(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
 def _assumed(taint: Field) -> Violation:
     """Report a taint of which it is not known whether the DaemonSets tolerate it: only that they do not by default."""
     key, effect = taint["key"].text, taint["effect"].text
-    message = (
-        f"no DaemonSet for GPUs was found that tolerates the taint {shown(taint)}, and device plugins do not by default"
-    )
+    message = f"no DaemonSet for GPUs was found that tolerates the taint {taint_text(taint)}, and device plugins do not by default"
     tolerate = f"add a toleration of {key} with the effect {effect} to the DaemonSets for GPUs"
     if not key.startswith(_LABELS_OF_NODES):
         hint = f"{tolerate}, and list {key} under `tolerated` of this policy"
@@ -229,7 +227,7 @@ def _by_known(pool: Field, agents: list[Field], ctx: Context[Params]) -> Iterato
         if off:
             first, more = named(off[0]), f" and {len(off) - 1} more do" if len(off) > 1 else " does"
             whose = "their" if len(off) > 1 else "its"
-            message = f"DaemonSet {first}{more} not tolerate the taint {shown(taint)}: {whose} Pods cannot run on nodes of this pool"
+            message = f"DaemonSet {first}{more} not tolerate the taint {taint_text(taint)}: {whose} Pods cannot run on nodes of this pool"
             kept_off = tuple(Other("DaemonSet", agent["metadata", "namespace"].text, _name(agent)) for agent in off)
             yield replace(_unwanted(taint, message, ctx), others=kept_off, why=_KEPT_OFF)
 
@@ -280,7 +278,9 @@ def _untolerated(tolerations: Field, where: list[tuple[str, Field]]) -> Violatio
     (pool, taint), others = where[0], len(where) - 1
     key, effect = taint["key"].text, taint["effect"].text
     more = f" and {others} more" if others else ""
-    message = f"missing toleration for {shown(taint)} of NodePool {pool}{more}: its nodes run no Pod of this DaemonSet"
+    message = (
+        f"missing toleration for {taint_text(taint)} of NodePool {pool}{more}: its nodes run no Pod of this DaemonSet"
+    )
     reason = f"tolerates {key}, so that nodes of NodePool {pool} get a Pod"
     added = Patch("append", tolerations.path, {"key": key, "operator": "Exists", "effect": effect}, reason)
     hint = f"add a toleration for {key}:{effect}, or remove the taint from the pool"

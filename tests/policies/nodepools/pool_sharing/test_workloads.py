@@ -93,7 +93,7 @@ def test_workloads_have_a_name_and_a_class(
     kind: str, shown: str, name: str | None, context: Callable[..., Context[Any]]
 ) -> None:
     ctx = context(POOL, facts=workload({}, kind))
-    assert [(found.shown, found.name) for found in gpu_workloads(ctx.subject, ctx)] == [(shown, name)]
+    assert [(found.display_name, found.name) for found in gpu_workloads(ctx.subject, ctx)] == [(shown, name)]
 
 
 def test_the_command_of_a_known_workload_tells_its_class(context: Callable[..., Context[Any]]) -> None:
