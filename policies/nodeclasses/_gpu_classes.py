@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 P = TypeVar("P", bound=Params)
 
-# What a check with `of_gpu_classes` declares that it looks up; it also reads the table of instance types.
+# The needs of a check with `of_gpu_classes`, which also reads the table of instance types.
 POOL_NEEDS: Final = (Need(NODE_POOL, ("spec.limits", "spec.template")),)
 
 
 def of_gpu_classes(
     check: Callable[[Field, Context[P]], Iterator[Violation]],
 ) -> Callable[[Field, Context[P]], Iterator[Violation | Skip]]:
-    """Let a check report on classes of GPU pools, and at most warn of one whose pools are not known."""
+    """Restrict a check to node classes of GPU pools, with at most a warning for a class with unknown pools."""
 
     @wraps(check)
     def concerned(node_class: Field, ctx: Context[P]) -> Found:
@@ -50,7 +50,7 @@ def of_gpu_classes(
 
 
 def highest_stance(node_class: Field, ctx: AnyContext) -> Stance:
-    """Return the highest mode of a finding in a node class; OFF where only pools without GPUs refer to the class."""
+    """Return the highest mode of a finding in a node class; OFF if only pools without GPUs refer to the class."""
     pools = ctx.facts.list(NODE_POOL)
     if not isinstance(pools, Known):
         return Stance.WARN
@@ -81,8 +81,8 @@ def _by_reference(pools: Known, ctx: AnyContext) -> dict[tuple[str, str], tuple[
 def gpu_pools(node_class: Field, ctx: AnyContext) -> tuple[AnyContext, ...]:
     """Return a context for each known NodePool for accelerators that refers to a node class.
 
-    A policy whose rule depends on the pools of a class, and not only on its being used for GPUs, evaluates these alone:
-    a class without a known pool may be for nodes without GPUs.
+    A policy whose rule depends on the pools of a class, and not only on its use for GPUs, evaluates only these: a class
+    without a known pool may be for nodes without GPUs.
     """
     pools = ctx.facts.list(NODE_POOL)
     if not isinstance(pools, Known):
@@ -98,7 +98,7 @@ def gpu_pools(node_class: Field, ctx: AnyContext) -> tuple[AnyContext, ...]:
 
 
 def pools_doubt(ctx: AnyContext) -> Skip | None:
-    """Return why GPU pools of a node class may be missing from `gpu_pools`; None where all pools are known."""
+    """Return why GPU pools of a node class may be missing from `gpu_pools`; None if all pools are known."""
     pools = ctx.facts.list(NODE_POOL)
     if isinstance(pools, Known):
         return None if pools.complete else Skip("no known NodePool for GPUs uses the node class, but one may exist")

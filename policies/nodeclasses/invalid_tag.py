@@ -48,7 +48,7 @@ _RESERVED: Final = frozenset(
 _RESERVED_START: Final = "kubernetes.io/cluster"
 _LONGEST_KEY, _LONGEST_VALUE = 128, 256
 _SIGNS: Final = frozenset("_.:/=+-@")
-# These policies report a tag with a placeholder; AWS may refuse the same tag for its characters.
+# Policies that report a tag with a placeholder, which AWS may also reject for its characters.
 _UNFILLED: Final = ("nodeclasses/unexpanded-placeholder", "nodeclasses/missing-cost-tags")
 
 
@@ -70,7 +70,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 @validates(EC2_NODE_CLASS, params=Params, needs=POOL_NEEDS, tables=(INSTANCE_TYPES,))
 @of_gpu_classes
 def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Report every tag that is refused, and too many of them."""
+    """Report every tag that AWS rejects, and too many tags."""
     tags = node_class["spec", "tags"]
     if len(tags.mapping) > ctx.params.max_tags:
         message = f"{len(tags.mapping)} tags (maximum: {ctx.params.max_tags}, because Karpenter adds its own)"
@@ -101,7 +101,7 @@ def _refused(key: str, tag: Field) -> Iterator[Violation]:
         yield Violation(tag.path, f'tag key "{_short(key)}" starts with aws:, a prefix that AWS reserves', hint=_RENAME)
     if not 0 < len(key) <= _LONGEST_KEY:
         message = f"a tag key has {len(key)} characters (AWS allows 1 to {_LONGEST_KEY})"
-        yield Violation(tag.path[:-1], message, hint=_RENAME)  # without the key, which is too long to show
+        yield Violation(tag.path[:-1], message, hint=_RENAME)  # without the key, which is too long for a message
     if len(tag.text) > _LONGEST_VALUE:
         message = f"the value of tag {_short(key)} has {len(tag.text)} characters (AWS allows {_LONGEST_VALUE})"
         yield Violation(tag.path, message, hint="write a shorter value")
@@ -109,7 +109,7 @@ def _refused(key: str, tag: Field) -> Iterator[Violation]:
 
 def _unusual(key: str, tag: Field, at_most: Stance) -> Iterator[Violation]:
     for part, text in (("key", key), ("value", tag.text)):
-        # The rest of a longer text is reported for its length already.
+        # A longer text is already reported for its length.
         odd = next((character for character in text[:_LONGEST_VALUE] if not _is_allowed(character)), "")
         if odd:
             name = f"U+{ord(odd):04X}" if odd.isspace() or not odd.isprintable() else f'"{odd}"'

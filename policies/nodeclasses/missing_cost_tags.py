@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 
 # Placeholders of template engines and of documentation.
 _UNFILLED = ("${", "{{", "<")
-# Letters and signs by their category, but drawn as nothing: Hangul fillers and the empty braille cell.
+# Characters of visible categories that are invisible: Hangul fillers and the empty braille cell.
 _BLANK_LETTERS = "\u115f\u1160\u3164\uffa0\u2800"
 
 
 def fault(key: str, value: str, forms: Mapping[str, Sequence[str]], placeholders: Iterable[str]) -> str:
-    """Say what is wrong with a value, as the end of a sentence about the tag; empty when it is valid."""
+    """Return the fault of a value, as the end of a sentence about the tag; empty if it is valid."""
     if not _visible(value).strip():
         return "has no value"
     if _visible(value) != value:
@@ -65,7 +65,7 @@ def fault(key: str, value: str, forms: Mapping[str, Sequence[str]], placeholders
 
 
 def alike(key: str, present: Iterable[str]) -> str:
-    """Return a key that differs from this one only in case, separators or invisible characters; else an empty text."""
+    """Return a key that differs from this one only in case, separators or invisible characters; empty if none does."""
     wanted = _folded(key)
     return next((other for other in present if other != key and _folded(other) == wanted), "")
 
@@ -134,7 +134,7 @@ def mutate(node_class: Field, ctx: Context[Params]) -> Iterator[Patch]:
 )
 @of_gpu_classes
 def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Report tags that are missing, spelled differently, or without a real value."""
+    """Report tags that are missing, spelled differently, or have an invalid value."""
     params = ctx.params
     tags = node_class["spec", "tags"]
     missing = []

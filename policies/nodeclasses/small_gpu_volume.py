@@ -144,7 +144,7 @@ def _mapping(device: str, least: int) -> Json:
 
 
 def _bytes(size: Field) -> quantity.Amount | None:
-    """Return a size; None where it is absent, as for a volume from a snapshot, or not a quantity."""
+    """Return a size; None if it is missing, as for a volume from a snapshot, or not a quantity."""
     try:
         return quantity.parse(size.value) if size else None
     except quantity.QuantityError:

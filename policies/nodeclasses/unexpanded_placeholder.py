@@ -80,7 +80,7 @@ def check(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
 
 
 def _texts(obj: Field) -> Iterator[tuple[Field, str]]:
-    """Yield every string of the manifest, keys too, with its field."""
+    """Yield every string of the manifest, including keys, with its field."""
     pending = [obj["metadata", "labels"], obj["spec"]]
     while pending:
         field = pending.pop()
@@ -97,7 +97,7 @@ def _texts(obj: Field) -> Iterator[tuple[Field, str]]:
 
 
 def _names(text: str, name: str) -> bool:
-    """Tell whether a text has a name as a whole word: `my-cluster` is not in `academy-cluster` or `my-cluster-2`."""
+    """Tell whether a text contains a name as a whole word: `my-cluster` is not in `academy-cluster` or `my-cluster-2`."""
     start = text.find(name)
     if start < 0:
         return False

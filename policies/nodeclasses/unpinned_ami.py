@@ -74,7 +74,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 @of_gpu_classes
 def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report each term whose image can change, and Amazon Linux 2."""
-    # With other terms, `amiFamily: AL2` only selects the user data: the images are the reader's own.
+    # With other terms, `amiFamily: AL2` only selects the user data, and the images are the platform's own.
     for term in node_class["spec", "amiSelectorTerms"]:
         alias = term["alias"]
         if alias:
