@@ -20,11 +20,10 @@ from gpugate.policies.cel.functions import (
     Overload,
     add_durations,
     integer,
-    pattern_of,
     subtract_durations,
     unsigned,
 )
-from gpugate.policies.cel.patterns import PatternError
+from gpugate.policies.cel.patterns import PatternError, pattern_of
 from gpugate.policies.cel.syntax import ExpressionError, Uint, parse
 from gpugate.policies.cel.values import (
     ABSENT,
@@ -40,6 +39,7 @@ from gpugate.policies.cel.values import (
     STRING,
     TYPE,
     UINT,
+    BoundError,
     EvaluationError,
     NotKnownError,
     Optional,
@@ -69,11 +69,18 @@ Value = Any  # Any: a value of CEL
 class Environment(NamedTuple):
     """The variables that expressions may use, with their types.
 
-    `fields` are those of variables that are not values of their own, by their whole path, such as `request.name`.
+    A variable of the type `ANY` has a type that is not known here, so that what is read of it may have any type. One of the
+    type `DYN` has none, and a list with a part of it beside another value is refused, as the API server does.
+
+    Attributes:
+        variables: those that are values, with their types.
+        fields: those of variables that are not values of their own, by their whole path, such as `request.name`.
+        named: returns the name of a field from its spelling in an expression.
     """
 
     variables: Mapping[str, Type]
     fields: Mapping[str, Type]
+    named: Callable[[str], str] = str
 
     @property
     def records(self) -> frozenset[str]:
@@ -188,6 +195,7 @@ def _decided(sides: Iterable[Callable[[Scope], Value]], scope: Scope, *, decidin
 
     Raises:
         NotKnownError, UnknownValueError: no side decides, and one is not known.
+        BoundError: no side decides, and the work of one is bounded.
         EvaluationError: no side decides, and one has no value.
     """
     problem: Exception | None = None
@@ -197,9 +205,12 @@ def _decided(sides: Iterable[Callable[[Scope], Value]], scope: Scope, *, decidin
         except (NotKnownError, UnknownValueError) as error:
             problem = error if problem is None or isinstance(problem, EvaluationError) else problem
             continue
-        except EvaluationError as error:
+        except BoundError as error:
             if scope.steps < 0:
                 raise
+            problem = error if problem is None or type(problem) is EvaluationError else problem
+            continue
+        except EvaluationError as error:
             problem = problem or error
             continue
         if value is True or value is False:
@@ -301,6 +312,7 @@ class _Compiler:
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._records = environment.records
+        self._named = environment.named
 
     def compile(self, node: Node, names: _Locals) -> _Code:
         kind = node.kind
@@ -358,7 +370,7 @@ class _Compiler:
             ExpressionError: the type has no such field.
         """
         if of in (DYN, ANY):
-            return DYN
+            return of
         if of.name == "map" and of.of[0] in (STRING, DYN, ANY):
             return of.of[1]
         if of.name == "optional" and of.of[0].name != "optional":
@@ -369,7 +381,7 @@ class _Compiler:
         path = self._record_path(node, names)
         if path:
             return _Code(self._environment.fields[path], lambda scope: scope.read(path))
-        of, name = self.compile(node.parts[0], names), node.value
+        of, name = self.compile(node.parts[0], names), self._named(node.value)
         gives, read = self._field(of.type, node), of.run
 
         def select(scope: Scope) -> Value:
@@ -378,7 +390,7 @@ class _Compiler:
                 try:
                     return known(value[name])
                 except KeyError:
-                    raise EvaluationError(f"missing field `{name}`") from None
+                    raise EvaluationError(f"`{name}` is missing") from None
             if type(value) is Optional:
                 return _optional_member(value, name)
             raise no_overload(f".{name}")
@@ -386,7 +398,7 @@ class _Compiler:
         return _Code(optional_of(gives) if of.type.name == "optional" else gives, select)
 
     def _select_optional(self, node: Node, names: _Locals) -> _Code:
-        of, name = self.compile(node.parts[0], names), node.value
+        of, name = self.compile(node.parts[0], names), self._named(node.value)
         gives, read = self._field(of.type, node), of.run
         return _Code(optional_of(gives), lambda scope: _optional_member(read(scope), name))
 
@@ -394,7 +406,7 @@ class _Compiler:
         path = self._record_path(node, names)
         if path:
             return _Code(BOOL, lambda scope: scope.has(path))
-        of, name = self.compile(node.parts[0], names), node.value
+        of, name = self.compile(node.parts[0], names), self._named(node.value)
         self._field(of.type, node)
         read = of.run
 
@@ -828,14 +840,14 @@ def _wanted(takes: Type) -> str | None:
 def _iterated(of: Type) -> Type | None:
     """Return the type of the variable of a loop over a value: the elements of a list, or the keys of a map."""
     if of in (DYN, ANY):
-        return DYN
+        return of
     return of.of[0] if of.name in {"list", "map"} else None
 
 
 def _element(of: Type, key: Type) -> Type | None:
     """Return the type of an element by its index or key; None where a value of this type has no such elements."""
     if of in (DYN, ANY):
-        return DYN
+        return of
     if of.name == "list":
         return of.of[0] if joined(key, INT) else None
     if of.name == "map":

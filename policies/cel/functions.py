@@ -16,7 +16,7 @@ from functools import cmp_to_key
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gpugate.policies.cel import patterns
+from gpugate.policies.cel.patterns import LONGEST
 from gpugate.policies.cel.syntax import Uint
 from gpugate.policies.cel.values import (
     ABSENT,
@@ -33,11 +33,13 @@ from gpugate.policies.cel.values import (
     STRINGS,
     TYPE,
     UINT,
+    BoundError,
     Duration,
     EvaluationError,
     Optional,
     Quantity,
     TypeName,
+    as_double,
     compare,
     is_equal,
     known,
@@ -52,6 +54,7 @@ from gpugate.policies.sdk import quantity
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gpugate.policies.cel.patterns import Pattern
     from gpugate.policies.cel.values import Scope, Type
 
 Value = Any  # Any: a value of CEL
@@ -131,7 +134,7 @@ def _uint(_: Scope, value: Value) -> Uint:
 def _double(_: Scope, value: Value) -> float:
     if isinstance(value, str) and not (len(value) <= _LONGEST_NUMBER and _DOUBLE.fullmatch(value)):
         raise EvaluationError("`double` does not accept this string")
-    number = float(value)
+    number = as_double(value)
     if isinstance(value, str) and math.isinf(number) and "i" not in value.lower():
         raise EvaluationError("`double` does not accept this string")
     return number
@@ -344,37 +347,30 @@ _QUOTED: Final = {
 }
 
 
-def pattern_of(text: str) -> re.Pattern[str]:
-    """Compile a pattern of RE2.
-
-    Raises:
-        patterns.PatternError: it is invalid, or could take long.
-    """
-    return re.compile(patterns.translated(text), re.ASCII)
+_SQUARE: Final = 128  # characters of a text by characters of it that a pattern tries in about the time of a step
 
 
-def _pattern(scope: Scope, text: str, pattern: Value) -> re.Pattern[str]:
-    """Return a pattern: the checker compiles those that are constants."""
-    if len(text) > patterns.LONGEST:
-        raise EvaluationError(f"the text has more than {patterns.LONGEST:,} characters, the limit for patterns")
-    scope.charge(1 + len(text))
-    if isinstance(pattern, re.Pattern):
-        return pattern
-    raise EvaluationError("the pattern is not a constant")
+def _charged(scope: Scope, text: str, pattern: Pattern) -> re.Pattern[str]:
+    """Return what matches a text, which is charged for."""
+    size = len(text)
+    if size > LONGEST:
+        raise BoundError(f"the text has more than {LONGEST:,} characters, the limit for patterns")
+    scope.charge(1 + size if pattern.is_linear else 1 + size + size * size // _SQUARE)
+    return pattern.regex
 
 
-def _matches(scope: Scope, text: str, pattern: Value) -> bool:
-    return _pattern(scope, text, pattern).search(text) is not None
+def _matches(scope: Scope, text: str, pattern: Pattern) -> bool:
+    return _charged(scope, text, pattern).search(text) is not None
 
 
-def _find(scope: Scope, text: str, pattern: Value) -> str:
-    match = _pattern(scope, text, pattern).search(text)
+def _find(scope: Scope, text: str, pattern: Pattern) -> str:
+    match = _charged(scope, text, pattern).search(text)
     return match[0] if match else ""
 
 
-def _find_all(scope: Scope, text: str, pattern: Value, most: int = -1) -> list[str]:
+def _find_all(scope: Scope, text: str, pattern: Pattern, most: int = -1) -> list[str]:
     """Find all matches as Go does: an empty one right behind another match does not count."""
-    compiled = _pattern(scope, text, pattern)
+    compiled = _charged(scope, text, pattern)
     matches: list[str] = []
     end = -1
     for match in compiled.finditer(text) if most else ():

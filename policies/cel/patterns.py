@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import field
 
@@ -31,8 +31,8 @@ _CHEAP: Final = 20  # times that something is repeated exactly, which cost no mo
 _MOST_EXPONENT: Final = 30.0  # e to the power of it is more than the most ways by far
 
 
-def is_slow(pieces: Sequence[str]) -> bool:
-    """Tell whether a pattern, given as its translated pieces, could take long on a text of LONGEST characters."""
+def _ways(pieces: Sequence[str]) -> float:
+    """Return how many ways lead through a pattern, given as its translated pieces, on a text of LONGEST characters."""
     levels = [_Level()]
     for piece in pieces:
         level = levels[-1]
@@ -49,7 +49,7 @@ def is_slow(pieces: Sequence[str]) -> bool:
             level.add(1, piece)
     whole = levels[0]
     anchored = pieces[:1] in (["^"], [r"\A"]) and not whole.before
-    return whole.ways() * (1 if anchored else LONGEST) > _MOST_WAYS
+    return whole.ways() * (1 if anchored else LONGEST)
 
 
 class _Level(MutableStruct):
@@ -159,20 +159,43 @@ def translated(pattern: str, *, trusted: bool = False) -> str:
     Raises:
         PatternError: it uses what Python has not, or could take long.
     """
-    out, position, prefix = [], 0, ""
-    if pattern.startswith(("(?i)", "(?s)")):
-        prefix, position = pattern[:4], 4
-    while position < len(pattern):
-        piece, position = _piece(pattern, position)
-        out.append(piece)
-    translation = prefix + "".join(out)
+    flags, pieces = _pieces(pattern)
+    translation = flags + "".join(pieces)
     try:
         re.compile(translation, re.ASCII)
     except (re.error, RecursionError, OverflowError) as error:
         raise PatternError(f"it cannot be read: {error}") from None
-    if not trusted and pattern not in QUICK and is_slow(out):
+    if not trusted and pattern not in QUICK and _ways(pieces) > _MOST_WAYS:
         raise PatternError("it repeats what repeats itself, or too much, which could take long")
     return translation
+
+
+class Pattern(NamedTuple):
+    """A pattern of an expression, and whether a match takes time by the length of the text, not by its square."""
+
+    regex: re.Pattern[str]
+    is_linear: bool
+
+
+def pattern_of(text: str) -> Pattern:
+    """Compile a pattern of RE2.
+
+    Raises:
+        PatternError: it is invalid, or could take long.
+    """
+    regex = re.compile(translated(text), re.ASCII)
+    return Pattern(regex, text in QUICK or _ways(_pieces(text)[1]) <= LONGEST)
+
+
+def _pieces(pattern: str) -> tuple[str, list[str]]:
+    """Translate a pattern; return its flags and the translated pieces."""
+    out = []
+    flags = pattern[:4] if pattern.startswith(("(?i)", "(?s)")) else ""
+    position = len(flags)
+    while position < len(pattern):
+        piece, position = _piece(pattern, position)
+        out.append(piece)
+    return flags, out
 
 
 def _piece(pattern: str, at: int) -> tuple[str, int]:

@@ -32,6 +32,10 @@ class ExpressionError(GpugateError):
         self.message = message
 
 
+class ExpressionLimitError(ExpressionError):
+    """An expression is refused because it is too long, too large or nested too deeply, and may be valid."""
+
+
 class Uint(int):
     """An unsigned integer, which is another type than int in CEL."""
 
@@ -107,10 +111,11 @@ def tokens(expression: str) -> Iterator[Token]:
     """Yield the tokens of an expression, and one of the sort `end`.
 
     Raises:
-        ExpressionError: a character belongs to no token, a constant is invalid, or the text is too long.
+        ExpressionError: a character belongs to no token, or a constant is invalid.
+        ExpressionLimitError: the text is too long.
     """
     if len(expression) > LONGEST:
-        raise ExpressionError(0, f"the expression has {len(expression):,} characters (maximum: {LONGEST:,})")
+        raise ExpressionLimitError(0, f"the expression has {len(expression):,} characters (maximum: {LONGEST:,})")
     position = 0
     while position < len(expression):
         match = _TOKEN.match(expression, position)
@@ -185,7 +190,8 @@ def parse(expression: str) -> Node:
     """Read an expression.
 
     Raises:
-        ExpressionError: it is not valid CEL, or too long, too large or nested too deeply.
+        ExpressionError: it is not valid CEL.
+        ExpressionLimitError: it is too long, too large or nested too deeply.
     """
     return _Parser(list(tokens(expression))).whole()
 
@@ -210,7 +216,7 @@ class _Parser:
     def _node(self, kind: str, at: int, value: object, *parts: Node) -> Node:
         self._nodes += 1
         if self._nodes > _LARGEST:
-            raise ExpressionError(at, f"the expression has more than {_LARGEST:,} parts")
+            raise ExpressionLimitError(at, f"the expression has more than {_LARGEST:,} parts")
         return Node(kind, at, value, parts)
 
     def _unexpected(self, expected: str) -> ExpressionError:
@@ -232,7 +238,7 @@ class _Parser:
     def _deeper(self) -> None:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise ExpressionError(self._token.at, f"more than {_DEEPEST} nested expressions")
+            raise ExpressionLimitError(self._token.at, f"more than {_DEEPEST} nested expressions")
 
     def _expression(self) -> Node:
         self._deeper()
@@ -261,7 +267,7 @@ class _Parser:
         while node.parts and depth <= _DEEPEST:
             node, depth = node.parts[0], depth + 1
         if depth > _DEEPEST:
-            raise ExpressionError(node.at, f"more than {_DEEPEST} operators in a row")
+            raise ExpressionLimitError(node.at, f"more than {_DEEPEST} operators in a row")
 
     def _both(self) -> Node:
         return self._chain(("&&",), self._relation)
@@ -283,7 +289,7 @@ class _Parser:
         while again := self._take(sign.value):
             signs.append(again)
         if len(signs) > _DEEPEST:
-            raise ExpressionError(sign.at, f"more than {_DEEPEST} operators in a row")
+            raise ExpressionLimitError(sign.at, f"more than {_DEEPEST} operators in a row")
         if sign.value == "-" and self._token.sort == "const" and type(self._token.value) in {int, float}:
             token = self._tokens[self._index] = self._token._replace(value=-self._token.value)
             signs.pop()
@@ -303,7 +309,7 @@ class _Parser:
         while True:
             steps += 1
             if steps > _DEEPEST:
-                raise ExpressionError(self._token.at, f"more than {_DEEPEST} fields and calls in a row")
+                raise ExpressionLimitError(self._token.at, f"more than {_DEEPEST} fields and calls in a row")
             if sign := self._take("."):
                 optional = bool(self._take("?"))
                 token = self._token

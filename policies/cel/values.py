@@ -88,6 +88,10 @@ class EvaluationError(Exception):
     """The expression has no value for this object; says why, without content of the object."""
 
 
+class BoundError(EvaluationError):
+    """The evaluation ended at a bound on its work, so that the value of the expression is not known."""
+
+
 class NotKnownError(Exception):
     """The value depends on data that is missing; `skip` names the data."""
 
@@ -150,11 +154,11 @@ class Scope:
         """Count steps.
 
         Raises:
-            EvaluationError: there were too many.
+            BoundError: there were too many.
         """
         self.steps -= steps
         if self.steps < 0:
-            raise EvaluationError(f"it takes more than {STEPS:,} steps")
+            raise BoundError(f"it takes more than {STEPS:,} steps")
 
     def charge_for(self, value: Value) -> None:
         """Count what it takes to read or to make a text or a list."""
@@ -169,10 +173,10 @@ class Scope:
         """Count what it takes to make a value of a size.
 
         Raises:
-            EvaluationError: it is too large.
+            BoundError: it is too large.
         """
         if size > _LARGEST:
-            raise EvaluationError("a value is too large")
+            raise BoundError("a value is too large")
         self.charge(size // _CHARACTERS)
 
 
@@ -216,16 +220,28 @@ def known(value: Value) -> Value:
     return value if type(value) in _NAMES else refuse_unknown(value)
 
 
+def as_double(value: Value) -> float:
+    """Return a number or a text as a double.
+
+    Raises:
+        BoundError: it is an integer beyond every double, which no API server reads.
+    """
+    try:
+        return float(value)
+    except OverflowError:
+        raise BoundError("an integer does not fit 64 bits") from None
+
+
 def _as_number(value: Value, beside: str) -> Value:
     """Return a number as it is compared with another mine: an integer becomes a double beside a double."""
-    return float(value) if beside == "double" else value
+    return as_double(value) if beside == "double" else value
 
 
 def is_equal(left: Value, right: Value, scope: Scope) -> bool:
     """Tell whether two values are equal: numbers by their value, others if they are of the same type.
 
     Raises:
-        EvaluationError: they hold too many values to tell.
+        BoundError: they hold too many values to tell.
         UnknownValueError: one of them, or one in them, is not known.
     """
     scope.charge(1)

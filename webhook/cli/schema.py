@@ -125,7 +125,7 @@ def _from(row: dict[str, Any]) -> str:
 
 
 def _add(paths: Sequence[str], folder: Path) -> int:
-    from gpugate.webhook.schemas.compile import is_definition  # noqa: PLC0415 -- brings the translator along
+    from gpugate.webhook.schemas.compile import is_definition  # noqa: PLC0415 -- brings the compiler of definitions along
 
     failed, places_of = False, dict[tuple[str, str], str]()
     for part in _documents(paths):

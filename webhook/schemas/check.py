@@ -1,8 +1,8 @@
 """Validate an object against the schema of its kind, as the API server does.
 
 Sources: apiextensions-apiserver v0.36 `pkg/apiserver/schema/` (`pruning/algorithm.go`,
-`defaulting/{prunenulls,algorithm}.go`, `listtype/validation.go`, `objectmeta/validation.go`, `cel/validation.go`);
-apiserver v0.36 `pkg/cel/common/{values,equality}.go`; KEP-4008 (ratcheting, on since Kubernetes v1.30).
+`defaulting/{prunenulls,algorithm}.go`, `listtype/validation.go`, `objectmeta/validation.go`); KEP-4008 (ratcheting, on since
+Kubernetes v1.30).
 """
 
 from __future__ import annotations
@@ -14,32 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.schemas import metadata, tables, wording
-from gpugate.webhook.schemas.cel_evaluate import function_of
-from gpugate.webhook.schemas.cel_functions import Budget, Scope, equal
-from gpugate.webhook.schemas.cel_parse import CelCostError, CelEvaluationError
+from gpugate.webhook.schemas.rules import Rules, is_same, leading
 from gpugate.webhook.schemas.values import Values
 from gpugate.webhook.schemas.wording import Fault, SchemaProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from gpugate.policies.sdk.field import Path as FieldPath
     from gpugate.policies.sdk.platform import Target
-    from gpugate.webhook.schemas.table import Expression, Node, Rule, Served, Table
-
-
-def leading(nodes: Sequence[Node], holds: Callable[[Node], object]) -> frozenset[int]:
-    """Return the indexes of the nodes for which a predicate holds, and of those above them.
-
-    A node comes after those that it refers to, so one pass is enough.
-    """
-    indexes: set[int] = set()
-    for index, node in enumerate(nodes):
-        below = (*node.properties.values(), *node.all_of, node.values, node.items)
-        if holds(node) or any(nested in indexes for nested in below):
-            indexes.add(index)
-    return frozenset(indexes)
+    from gpugate.webhook.schemas.table import Node, Served, Table
 
 
 HEAD: Final = frozenset({"apiVersion", "kind", "metadata"})
@@ -130,7 +115,7 @@ def unchanged(owner: FieldPath, new: Any, old: Any, schema: int, nodes: Sequence
         node = nodes[at] if at is not None else None
         if isinstance(step, int):
             if node is None or node.list_type != "map" or not isinstance(new[step], dict):
-                return equal(new, old, Scope({}))
+                return is_same(new, old)
             keys = node.list_keys
             before = [e for e in old or () if isinstance(e, dict) and all(e.get(k) == new[step].get(k) for k in keys)]
             new, old, at = new[step], before[0] if before else None, node.items
@@ -138,7 +123,7 @@ def unchanged(owner: FieldPath, new: Any, old: Any, schema: int, nodes: Sequence
             new = new.get(step) if isinstance(new, dict) else None
             old = old.get(step) if isinstance(old, dict) else None
             at = node.properties.get(step, node.values) if node else None
-    return old is not None and equal(new, old, Scope({}))
+    return old is not None and is_same(new, old)
 
 
 _KEYED: Final = frozenset({"set", "map"})
@@ -218,95 +203,6 @@ def _object(value: dict[str, Any], path: FieldPath) -> Iterator[Fault]:
                 SchemaProblem(at, f'"{text[:80]}" is not a valid {key}', "write it as in apps/v1, Deployment"), path
             )
     yield from metadata.faults(value.get("metadata"), (*path, "metadata"), root=False, namespaced=False)
-
-
-_MOST_SATISFIED: Final = 10_000  # strings that are known to satisfy a rule
-_LONGEST_SATISFIED: Final = 320  # characters; the longest key of a label has 317
-# Errors of rules that apply an operation to a value of an unsuitable type. No API server accepts such a rule.
-_UNTYPED: Final = (TypeError, ValueError, ArithmeticError, RecursionError)
-
-
-class Rules:
-    """Evaluates the CEL rules of one table; their compiled functions are kept for the next object."""
-
-    def __init__(self, nodes: Sequence[Node]) -> None:
-        self._nodes = nodes
-        self._ruled = leading(nodes, lambda node: node.rules)
-        self._satisfied: set[tuple[int, str] | None] = set()
-        self._functions: dict[int, Callable[[Scope], Any]] = {}
-
-    def faults(self, value: Any, schema: int, old: Any = None, path: FieldPath = ()) -> Iterator[Fault]:
-        """Yield the rules that a value, or a value in it, violates; transition rules only if there is an old value.
-
-        The rules share one budget. Once it is spent, the other rules are not evaluated.
-        """
-        yield from self._below(Budget(), value, schema, old, path)
-
-    def _below(self, budget: Budget, value: Any, schema: int, old: Any, path: FieldPath) -> Iterator[Fault]:
-        if value is None or schema not in self._ruled or budget.left < 0:
-            return
-        node = self._nodes[schema]
-        for rule in node.rules:
-            if budget.left >= 0 and rule.test and not (rule.transition and old is None):
-                yield from self._evaluate(budget, rule, value, old, path)
-        for nested in node.all_of:
-            yield from self._below(budget, value, nested, old, path)
-        if isinstance(value, dict):
-            before = old if isinstance(old, dict) else {}
-            for key, member in value.items():
-                child = node.properties.get(key, node.values)
-                if child is not None and child in self._ruled:
-                    yield from self._below(budget, member, child, before.get(key), (*path, key))
-        elif isinstance(value, list) and node.items is not None and node.items in self._ruled:
-            for index, element in enumerate(value):
-                yield from self._below(budget, element, node.items, _same(element, node, old), (*path, index))
-
-    def _evaluate(self, budget: Budget, rule: Rule, value: Any, old: Any, path: FieldPath) -> Iterator[Fault]:
-        # The same labels and names come again and again.
-        short = isinstance(value, str) and len(value) <= _LONGEST_SATISFIED
-        known = (id(rule), value) if short and not rule.transition else None
-        if known in self._satisfied:
-            return
-        scope = Scope({"self": value, "oldSelf": old}, budget)
-        where = (*path, *rule.path)
-        try:
-            if self._function(rule.test)(scope) is True:
-                if known and len(self._satisfied) < _MOST_SATISFIED:
-                    self._satisfied.add(known)
-                return
-            message = f"violates a rule of its schema: {self._message(rule, scope)}"
-            problem = SchemaProblem(where, message, "change it to satisfy the rule", whole=True)
-        except (CelCostError, *_UNTYPED):
-            return
-        except CelEvaluationError as error:
-            message = f"cannot be evaluated, and is refused for that: {error}; the rule is: {rule.message}"
-            remedy = "write what the rule reads, or remove what makes it read it"
-            yield Fault(SchemaProblem(where, message, remedy, whole=True), path)
-            return
-        yield Fault(problem, path, transition=rule.transition)
-
-    def _message(self, rule: Rule, scope: Scope) -> str:
-        try:
-            message = self._function(rule.says)(scope) if rule.says else ""
-        except (CelCostError, CelEvaluationError, *_UNTYPED):
-            message = ""
-        return message.strip() if isinstance(message, str) and message.strip() else rule.message
-
-    def _function(self, tree: Expression) -> Callable[[Scope], Any]:
-        function = self._functions.get(id(tree))
-        if function is None:
-            function = self._functions[id(tree)] = function_of(tree)
-        return function
-
-
-def _same(element: Any, node: Node, old: Any) -> Any:
-    """Return the old value of an element; only lists of type `map` have one."""
-    if node.list_type != "map" or not isinstance(old, list) or not isinstance(element, dict):
-        return None
-    for old_element in old:
-        if isinstance(old_element, dict) and all(old_element.get(key) == element.get(key) for key in node.list_keys):
-            return old_element
-    return None
 
 
 _MOST_REPLICAS: Final = 2**31 - 1

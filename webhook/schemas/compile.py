@@ -1,7 +1,6 @@
 """Compile the OpenAPI schemas and CEL rules of CRDs into tables.
 
-Translating a parsed CEL tree turns macros into operations with a variable (`["all", range, variable, test]`), looks
-functions up, counts their arguments, checks patterns and unescapes names of fields.
+A table holds the text of each rule, which is compiled here to find out whether it is supported.
 
 Sources: apiextensions-apiserver v0.36 `pkg/apis/apiextensions/v1/types.go` and `types_jsonschema.go`,
 `pkg/apiserver/schema/structural.go`; apiserver v0.36 `pkg/cel/common/schemas.go`.
@@ -15,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from gpugate.policies.cel.expressions import parts
 from gpugate.policies.cel.patterns import PatternError, translated
+from gpugate.policies.cel.syntax import ExpressionError
 from gpugate.policies.engine.config import GpugateError
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.field import render
-from gpugate.webhook.schemas.cel_functions import CALLS, MEMBERS
-from gpugate.webhook.schemas.cel_parse import CelSyntaxError, CelUnsupportedError, Tree, parse
+from gpugate.webhook.schemas.rules import OLD_SELF, SELF, compile_message, compile_test
 from gpugate.webhook.schemas.table import Node, Rule, Served
 
 if TYPE_CHECKING:
@@ -50,14 +50,13 @@ class Nodes:
 
 
 _FORMATS: Final = frozenset({"byte", "date", "date-time", "duration"})
-_SELF: Final = "self"
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def read_by(rule: str, schema: Mapping[str, Any]) -> str:
     """Return the format of a string that a rule may read: of a field that it names, or of the value; else empty."""
     words = set(_WORD.findall(rule))
-    return next((form for name, form in _named(schema, _SELF) if name in words), "")
+    return next((form for name, form in _named(schema, SELF) if name in words), "")
 
 
 def _named(schema: Any, name: str) -> Iterator[tuple[str, str]]:
@@ -71,129 +70,6 @@ def _named(schema: Any, name: str) -> Iterator[tuple[str, str]]:
         yield from _named(element, name)
 
 
-_PLAIN: Final = frozenset(
-    {"if", "and", "or", "not", "neg", "==", "!=", "<", "<=", ">", ">=", "in", "+", "-", "*", "/", "%", "list", "index"}
-)
-_QUANTIFIERS: Final = frozenset({"all", "exists", "exists_one", "filter", "map"})
-_REGULAR: Final = frozenset({"matches", "find"})
-# apiserver v0.36 `pkg/cel/escaping.go`.
-_RESERVED: Final = frozenset(
-    {
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-    }
-    | {"loop", "package", "namespace", "return", "var", "void", "while"}
-)
-_ESCAPES: Final = {"__dot__": ".", "__dash__": "-", "__slash__": "/", "__underscores__": "__"}
-
-
-def translate(expression: str, *, trusted: bool = False) -> Tree:
-    """Translate a rule's expression.
-
-    Args:
-        expression: the expression, which may read `self` and `oldSelf`.
-        trusted: its patterns are known to be fast.
-
-    Raises:
-        CelSyntaxError: it is no expression.
-        CelUnsupportedError: it uses syntax or functions that are not translated.
-    """
-    return _Translation(trusted=trusted).of(parse(expression), frozenset({"self", "oldSelf"}))
-
-
-def reads(tree: Tree, name: str) -> bool:
-    """Tell whether an expression reads a variable."""
-    if tree[:1] == ["var"]:
-        return bool(tree[1] == name)
-    return any(reads(part, name) for part in tree if isinstance(part, list))
-
-
-class _Translation:
-    def __init__(self, *, trusted: bool) -> None:
-        self._trusted = trusted
-
-    def of(self, tree: Tree, known: frozenset[str]) -> Tree:
-        head = tree[0]
-        if head == "const":
-            return tree
-        if head == "var":
-            if tree[1] not in known:
-                raise CelUnsupportedError(f"the variable or type `{tree[1]}`")
-            return tree
-        if head == "get":
-            return ["get", self.of(tree[1], known), _unescaped(tree[2])]
-        if head == "map":
-            return ["object", *([self.of(key, known), self.of(value, known)] for key, value in tree[1:])]
-        if head in _PLAIN:
-            return [head, *(self.of(part, known) for part in tree[1:])]
-        return self._call(tree, known) if head == "call" else self._member(tree, known)
-
-    def _call(self, tree: Tree, known: frozenset[str]) -> Tree:
-        _, name, *arguments = tree
-        if name == "has":
-            if len(arguments) != 1 or arguments[0][0] != "get":
-                raise CelUnsupportedError("`has` of anything but a field")
-            _, of, field = arguments[0]
-            return ["has", self.of(of, known), _unescaped(field)]
-        _counted(name, len(arguments), CALLS)
-        return ["call", name, *(self.of(argument, known) for argument in arguments)]
-
-    def _member(self, tree: Tree, known: frozenset[str]) -> Tree:
-        _, name, of, *arguments = tree
-        target = self.of(of, known)
-        if name in _QUANTIFIERS and arguments and arguments[0][0] == "var":
-            return self._quantified(name, target, arguments, known)
-        if name in _REGULAR:
-            return self._pattern(name, target, arguments)
-        _counted(name, len(arguments), MEMBERS)
-        return ["member", name, target, *(self.of(argument, known) for argument in arguments)]
-
-    def _quantified(self, name: str, target: Tree, arguments: list[Tree], known: frozenset[str]) -> Tree:
-        variable = str(arguments[0][1])
-        tests = [self.of(argument, known | {variable}) for argument in arguments[1:]]
-        if len(tests) != 1 and not (name == "map" and len(tests) == 2):
-            raise CelUnsupportedError(f"`{name}` with {len(arguments)} arguments")
-        return [name, target, variable, *tests]
-
-    def _pattern(self, name: str, target: Tree, arguments: list[Tree]) -> Tree:
-        if len(arguments) != 1 or arguments[0][0] != "const" or not isinstance(arguments[0][1], str):
-            raise CelUnsupportedError(f"`{name}` of a pattern that is not written out")
-        pattern = arguments[0][1]
-        try:
-            translated(pattern, trusted=self._trusted)
-        except PatternError as error:
-            raise CelUnsupportedError(f"the pattern {pattern!r}: {error}") from None
-        return [name, target, pattern]
-
-
-def _counted(name: str, count: int, known: Mapping[str, tuple[int, int, object]]) -> None:
-    if name not in known:
-        raise CelUnsupportedError(f"the function `{name}`")
-    least, most, _ = known[name]
-    if not least <= count <= most:
-        raise CelUnsupportedError(f"`{name}` with {count} arguments")
-
-
-def _unescaped(name: str) -> str:
-    if name.startswith("__") and name.endswith("__") and name[2:-2] in _RESERVED:
-        return name[2:-2]
-    for escape, sign in _ESCAPES.items():
-        name = name.replace(escape, sign)
-    return name
-
-
 _WRITTEN: Final = ("rule", "message", "messageExpression", "fieldPath", "optionalOldSelf")
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\['((?:[^'\\]|\\.)*)'\]")
 
@@ -201,50 +77,51 @@ _STEP: Final = re.compile(r"\.([^.\[\]]+)|\['((?:[^'\\]|\\.)*)'\]")
 def rules(
     written: Iterable[Mapping[str, Any]], unchecked: Callable[[str, str], None] | None = None
 ) -> tuple[Rule, ...]:
-    """Translate `x-kubernetes-validations`.
+    """Compile `x-kubernetes-validations`.
 
     Args:
         written: the rules as the definition has them.
-        unchecked: called with the text of a rule that cannot be translated, and the reason; the rule is kept without a
-            test. If it is None, such a rule is an error, and patterns are assumed to be quick.
+        unchecked: called with the text of a rule that is not supported, and the reason; the rule is kept without a
+            test. If it is None, such a rule is an error.
 
     Raises:
-        CelSyntaxError, CelUnsupportedError: a rule cannot be translated, and `unchecked` is None.
+        ExpressionError: a rule is not supported, and `unchecked` is None.
     """
     return tuple(_rule(rule, unchecked) for rule in written)
 
 
 def unchanged_rules(written: Iterable[Mapping[str, Any]], unchecked: Callable[[str, str], None]) -> tuple[Rule, ...]:
-    """Return rules as the definition has them, which are translated when the table is read; see `rules` for `unchecked`."""
-    translatable = [{key: str(rule[key]) for key in _WRITTEN if rule.get(key)} for rule in written]
-    rules(translatable, unchecked)
-    return tuple(Rule(written=rule) for rule in translatable)
+    """Return rules as the definition has them, which are compiled when the table is read; see `rules` for `unchecked`."""
+    strings = [{key: str(rule[key]) for key in _WRITTEN if rule.get(key)} for rule in written]
+    rules(strings, unchecked)
+    return tuple(Rule(written=rule) for rule in strings)
 
 
 def _rule(rule: Mapping[str, Any], unchecked: Callable[[str, str], None] | None) -> Rule:
     expression, message = str(rule.get("rule", "")), str(rule.get("message", "")).strip()
-    trusted = unchecked is None
+    says = str(rule.get("messageExpression") or "")
     try:
         _refuse_optional(rule)
-        tree = translate(expression, trusted=trusted)
-        says = translate(str(rule["messageExpression"]), trusted=trusted) if rule.get("messageExpression") else []
-    except (CelSyntaxError, CelUnsupportedError) as error:
+        test = compile_test(expression)
+        if says:
+            compile_message(says)
+    except ExpressionError as error:
         if unchecked is None:
-            raise type(error)(f"the rule `{expression}`: {error}") from None
-        unchecked(expression, str(error))
+            raise ExpressionError(error.at, f"{error.message} (the rule `{expression}`)") from None
+        unchecked(expression, error.message)
         return Rule(message=message)
     return Rule(
-        test=tree,
+        test=expression,
         message=message or f"failed rule: {expression.strip()}",
         says=says,
         path=tuple(a or b for a, b in _STEP.findall(str(rule.get("fieldPath", "")))),
-        transition=reads(tree, "oldSelf"),
+        transition=any(part.kind == "name" and part.value == OLD_SELF for part in parts(test.node)),
     )
 
 
 def _refuse_optional(rule: Mapping[str, Any]) -> None:
     if rule.get("optionalOldSelf"):
-        raise CelUnsupportedError("`optionalOldSelf`")
+        raise ExpressionError(0, "`optionalOldSelf`")
 
 
 _SILENT: Final = frozenset(
@@ -299,8 +176,7 @@ class Compiler:
 
         Raises:
             DefinitionError: it has members that the schema of a definition cannot have.
-            CelSyntaxError, CelUnsupportedError, PatternError: a rule or a pattern cannot be evaluated, and `unchecked`
-                is None.
+            ExpressionError, PatternError: a rule or a pattern cannot be evaluated, and `unchecked` is None.
         """
         if not isinstance(schema, dict) or len(path) > _DEEPEST:
             raise DefinitionError(f"{render(path)}: not a schema, or deeper than {_DEEPEST} levels")
@@ -410,8 +286,7 @@ def served(
 
     Raises:
         DefinitionError: a version has no schema, or one that cannot be read; or unknown fields are kept everywhere.
-        CelSyntaxError, CelUnsupportedError, PatternError: a rule or a pattern cannot be evaluated, and `unchecked` is
-            None.
+        ExpressionError, PatternError: a rule or a pattern cannot be evaluated, and `unchecked` is None.
     """
     if definition["spec"].get("preserveUnknownFields"):
         raise DefinitionError(

@@ -213,12 +213,12 @@ def _cel(expression: Field) -> Iterator[SchemaProblem]:
     source = readable_cel(expression)
     if not source or _BEYOND.search(source) or wording.is_placeholder(source):
         return
-    from gpugate.webhook.schemas.cel_parse import CelSyntaxError, CelUnsupportedError, parse  # noqa: PLC0415 -- few objects have CEL, and it costs start-up time
+    from gpugate.policies.cel.syntax import ExpressionError, ExpressionLimitError, parse  # noqa: PLC0415 -- few objects have CEL, and it costs start-up time
 
     try:
         parse(source)
-    except CelUnsupportedError:
+    except ExpressionLimitError:
         return
-    except CelSyntaxError as error:
+    except ExpressionError as error:
         message = f"invalid CEL expression: {error}"
         yield SchemaProblem(expression.path, message, "correct the expression; the API server rejects it", whole=True)

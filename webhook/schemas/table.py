@@ -11,25 +11,24 @@ from typing import Any
 import msgspec
 
 Json = Any  # Any: the JSON edge
-Expression = list[Any]  # a translated expression: an operation's name, then its operands
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A rule of `x-kubernetes-validations`, translated.
+    """A rule of `x-kubernetes-validations`.
 
     Attributes:
-        test: what must be true of `self`; empty if it could not be translated and is not evaluated.
+        test: the CEL expression that must be true of `self`; empty if it is not supported and is not evaluated.
         message: the message of the definition.
         says: the expression that computes the message, if any.
         path: the field below `self` at which a violation is reported.
         transition: it reads `oldSelf`, so that it is evaluated on UPDATE only.
-        written: the rule in the form of the definition, in tables that a user added: these are translated when they are
-            read, so that a file of a user cannot contain a translated rule.
+        written: the rule in the form of the definition, in tables that a user added: the other members are derived when
+            the table is read.
     """
 
-    test: Expression = []
+    test: str = ""
     message: str = ""
-    says: Expression = []
+    says: str = ""
     path: tuple[str, ...] = ()
     transition: bool = False
     written: dict[str, str] = {}

@@ -121,7 +121,7 @@ def of_user(table: Table) -> Table:
     """
     if not (table.releases and all(release.served for release in table.releases)):
         raise ValueError("it is of no release, or of one that serves no version")
-    from gpugate.webhook.schemas.compile import rules  # noqa: PLC0415 -- brings the translator along
+    from gpugate.webhook.schemas.compile import rules  # noqa: PLC0415 -- brings the compiler of definitions along
 
     def pass_over(*_: str) -> None:
         """Ignore what is not checked: it was reported when the table was added."""

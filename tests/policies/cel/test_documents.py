@@ -143,7 +143,7 @@ CASES: dict[str, tuple[str, tuple[str, ...], Json, Cluster | None, list[str]]] =
         ("Pod",),
         pod(),
         None,
-        ["validations[0] cannot be evaluated: missing field `priorityClassName`"],
+        ["validations[0] cannot be evaluated: `priorityClassName` is missing"],
     ),
     "an error without content": (
         "object.spec.secret[object.metadata.name] == ''",
@@ -431,7 +431,7 @@ CONDITIONS: dict[str, tuple[tuple[str, ...], list[str]]] = {
     "a false one wins over missing data": (("request.userInfo.username == 'a'", "1 == 2"), []),
     "an error": (
         ("object.spec.missing == 1",),
-        ["match.conditions[0] cannot be evaluated: missing field `missing`"],
+        ["match.conditions[0] cannot be evaluated: `missing` is missing"],
     ),
     "missing data": (
         ("request.userInfo.username == 'a'",),

@@ -71,7 +71,7 @@ def test_what_is_added_is_used_listed_and_told(capsys: pytest.CaptureFixture[str
     assert main(["schema", "add", "crd.yaml"]) == 0
     assert capsys.readouterr().out.splitlines()[-2:] == [
         "Training of example.com (v1): wrote .gpugate/schemas/example.com.Training.json",
-        "  not checked: spec.image: isURL(self): the function `isURL`",
+        "  not checked: spec.image: isURL(self): unknown function `isURL`",
     ]
 
     assert main(["check", "training.yaml", "-o", "concise", "-q"]) == 1

@@ -203,6 +203,11 @@ VALID = [
     "Type{field: 1} == null",
     "device.driver ==\n  'a' // a comment",
     "${EXPRESSION}",
+    "(" * 60 + "true" + ")" * 60,
+    "!" * 60 + "true",
+    " == ".join(["true"] * 60),
+    "device" + ".a" * 60 + " == 1",
+    "1 in [" + ", ".join(["1"] * 2_000) + "]",
 ]
 INVALID = [
     'device.driver == "gpu.nvidia.com',

@@ -8,7 +8,7 @@ import pytest
 
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.platform import Target
-from gpugate.webhook.schemas import cel_functions
+from gpugate.webhook.schemas import rules
 from gpugate.webhook.schemas.added import table_of, write
 from gpugate.webhook.schemas.check import Schemas
 from gpugate.webhook.schemas.compile import DefinitionError
@@ -155,13 +155,13 @@ BOUNDED: dict[str, tuple[Object, Any, list[str]]] = {
 def test_the_rules_of_an_object_have_one_budget(
     schema: Object, value: Any, fields: list[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cel_functions, "STEPS", 5_000)
+    monkeypatch.setattr(rules, "STEPS", 5_000)
 
     assert list(refused(tmp_path, schema, value)) == fields
 
 
 def test_another_object_has_a_budget_of_its_own(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cel_functions, "STEPS", 5_000)
+    monkeypatch.setattr(rules, "STEPS", 5_000)
     schema = {"type": "array", "items": WHOLE, "x-kubernetes-validations": [DEAR, CHEAP]}
 
     assert [list(refused(tmp_path, schema, SIXTY[:50])) for _ in range(2)] == [["spec"], ["spec"]]
@@ -211,7 +211,7 @@ def test_what_is_not_checked_is_told() -> None:
 
     assert told == [
         ("spec.a", "(a+)+b", "it repeats what repeats itself, or too much, which could take long"),
-        ("spec.b", "isURL(self)", "the function `isURL`"),
+        ("spec.b", "isURL(self)", "unknown function `isURL`"),
         ("spec.c", "self == '1s'", "it reads a text of the format duration"),
     ]
 
