@@ -124,7 +124,8 @@ def folder(tool: Tool) -> Path:
     ):
         made_of.update(part)
     sources = pinned / tool.package if tool.package.startswith("./") else pinned
-    for source in sorted(sources.glob("*.go")):
+    shared = (HERE / "questions").glob("*.go") if tool.package.startswith(".") else ()
+    for source in (*sorted(sources.glob("*.go")), *sorted(shared)):
         made_of.update(source.read_bytes())
     return _cache() / f"{tool.module}-{made_of.hexdigest()[:12]}"
 

@@ -2,6 +2,8 @@ module gpugate.dev/e2e/controlplane
 
 go 1.26.0
 
+replace gpugate.dev/e2e/questions => ../questions
+
 replace k8s.io/api => k8s.io/api v0.36.3
 
 replace k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.3
@@ -238,6 +240,7 @@ require (
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
+	gpugate.dev/e2e/questions v0.0.0
 	k8s.io/api v0.36.3 // indirect
 	k8s.io/apiextensions-apiserver v0.0.0 // indirect
 	k8s.io/apimachinery v0.36.3 // indirect

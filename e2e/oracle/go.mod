@@ -2,10 +2,13 @@ module gpugate/oracle
 
 go 1.26.6
 
+replace gpugate.dev/e2e/questions => ../questions
+
 // The Kubernetes libraries are those that Karpenter asks for; what is used of them is the same in v0.36.
 require (
 	github.com/samber/lo v1.53.0
 	gopkg.in/evanphx/json-patch.v4 v4.13.0
+	gpugate.dev/e2e/questions v0.0.0
 	k8s.io/api v0.35.1
 	k8s.io/apimachinery v0.35.1
 	k8s.io/cli-runtime v0.35.1

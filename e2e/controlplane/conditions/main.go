@@ -1,21 +1,17 @@
 // Program conditions evaluates match conditions with the code of the API server, and reports what each costs.
 //
-// It reads one question a line from its input, {"ask": "evaluate", "about": {...}}, and writes one answer a line:
-// {"answer": {"conditions": [{"result": BOOL, "error": TEXT, "cost": NUMBER}]}}, with the decoded object where "show" is
-// true, or {"refused": TEXT} where the API server does not decode the object. Objects of built-in kinds become Go types and JSON again, as they
-// do in the API server before admission (k8s.io/apiserver v0.36.3, pkg/admission/plugin/cel/condition.go).
+// A question is {"ask": "evaluate", "about": {...}}, and the answer {"conditions": [{"result": BOOL, "error": TEXT, "cost":
+// NUMBER}]}, with the decoded object where "show" is true. An object that the API server does not decode is refused. Objects
+// of built-in kinds become Go types and JSON again, as they do in the API server before admission (k8s.io/apiserver v0.36.3,
+// pkg/admission/plugin/cel/condition.go).
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
-	"log"
 	"math"
-	"os"
 
+	"gpugate.dev/e2e/questions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,11 +23,6 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/client-go/kubernetes/scheme"
 )
-
-type question struct {
-	Ask   string  `json:"ask"`
-	About request `json:"about"`
-}
 
 type request struct {
 	Expressions []string       `json:"expressions"`
@@ -54,36 +45,13 @@ type evaluated struct {
 	Conditions []condition    `json:"conditions"`
 }
 
-type answer struct {
-	Answer  *evaluated `json:"answer,omitempty"`
-	Refused string     `json:"refused,omitempty"`
-}
-
 // The compiler of the webhook plugins (pkg/admission/plugin/webhook/generic/webhook.go).
 var compiler = admissioncel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 
 var compiled = map[string]admissioncel.ConditionEvaluator{}
 
 func main() {
-	questions := json.NewDecoder(bufio.NewReaderSize(os.Stdin, 1<<16))
-	replies := json.NewEncoder(os.Stdout)
-	for {
-		var asked question
-		if err := questions.Decode(&asked); errors.Is(err, io.EOF) {
-			return
-		} else if err != nil {
-			log.Fatalf("a question is not readable: %v", err)
-		}
-		var said answer
-		if found, err := evaluate(asked.About); err != nil {
-			said.Refused = err.Error()
-		} else {
-			said.Answer = found
-		}
-		if err := replies.Encode(said); err != nil {
-			log.Fatalf("an answer cannot be written: %v", err)
-		}
-	}
+	questions.Answer(map[string]questions.Answering{"evaluate": questions.About(evaluate)})
 }
 
 // evaluate decodes both objects as the API server does, and evaluates each expression with a budget of its own.

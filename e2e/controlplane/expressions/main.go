@@ -1,21 +1,16 @@
 // Program expressions evaluates CEL expressions in the environment in which the API server evaluates the validations of a
 // ValidatingAdmissionPolicy (k8s.io/apiserver v0.36.3, pkg/cel/environment and pkg/admission/plugin/cel/compile.go).
 //
-// It reads one question a line from its input, {"ask": "expression", "about": {"expression": TEXT, "variables": {...}}}, and
-// writes one answer a line: {"answer": {"value": [TYPE, VALUE], "cost": NUMBER}}, with "error" instead of a value
-// where the expression has none, or {"refused": TEXT} where the expression does not compile. All variables are of the
-// type dyn, as `object` is, except for `gpu`, whose fields have the types of gpugate's own.
+// A question is {"ask": "expression", "about": {"expression": TEXT, "variables": {...}}}, and the answer {"value": [TYPE, VALUE],
+// "cost": NUMBER}, with "error" instead of a value where the expression has none. An expression that does not compile is
+// refused. All variables are of the type dyn, as `object` is, except for `gpu`, whose fields have the types of gpugate's own.
 package main
 
 import (
-	"bufio"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"io"
 	"log"
 	"math"
-	"os"
 	"strconv"
 	"time"
 
@@ -23,16 +18,12 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	"gpugate.dev/e2e/questions"
 	kjson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/version"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 )
-
-type question struct {
-	Ask   string  `json:"ask"`
-	About request `json:"about"`
-}
 
 type request struct {
 	Expression string                     `json:"expression"`
@@ -45,35 +36,14 @@ type evaluated struct {
 	Cost  uint64 `json:"cost"`
 }
 
-type answer struct {
-	Answer  *evaluated `json:"answer,omitempty"`
-	Refused string     `json:"refused,omitempty"`
-}
-
 func main() {
 	env, err := declared()
 	if err != nil {
 		log.Fatal(err)
 	}
-	questions := json.NewDecoder(bufio.NewReaderSize(os.Stdin, 1<<16))
-	replies := json.NewEncoder(os.Stdout)
-	for {
-		var asked question
-		if err := questions.Decode(&asked); errors.Is(err, io.EOF) {
-			return
-		} else if err != nil {
-			log.Fatalf("a question is not readable: %v", err)
-		}
-		var reply answer
-		if result, err := evaluate(env, asked.About); err != nil {
-			reply.Refused = err.Error()
-		} else {
-			reply.Answer = result
-		}
-		if err := replies.Encode(reply); err != nil {
-			log.Fatalf("an answer cannot be written: %v", err)
-		}
-	}
+	questions.Answer(map[string]questions.Answering{
+		"expression": questions.About(func(asked request) (*evaluated, error) { return evaluate(env, asked) }),
+	})
 }
 
 // declared returns the libraries of Kubernetes 1.36 with the variables of gpugate's policies.

@@ -1,0 +1,3 @@
+module gpugate.dev/e2e/questions
+
+go 1.26.0
