@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gpugate.policies.cel.expressions import Environment, parts, path_of
@@ -447,13 +447,28 @@ _WRITTEN: Final = re.compile(r"[+-]?0*([0-9]*)(?:\.([0-9]*))?(.*)", re.DOTALL)
 _MOST_DIGITS, _MOST_BINARY_DIGITS = 18, 14
 
 
+_LONGEST_CACHED: Final = 24  # characters, so that the cache is small whatever objects contain
+
+
 def _stored(written: Value) -> Value:
-    """Write a quantity as the API server stores it; a value that is not a quantity stays as it is.
+    """Write a quantity as the API server stores it; a value that is not a quantity stays as it is."""
+    if type(written) is str and len(written) <= _LONGEST_CACHED:
+        return _stored_text(written)
+    if isinstance(written, bool) or not isinstance(written, str | int | float):
+        return written
+    return _written(written)
+
+
+@lru_cache(maxsize=2_048)
+def _stored_text(written: str) -> str:
+    return str(_written(written))
+
+
+def _written(written: str | float) -> str | float:
+    """Write a quantity as the API server stores it; a text that is not a quantity stays as it is.
 
     Source: `k8s.io/apimachinery/pkg/api/resource/quantity.go`, v0.36 (ParseQuantity, CanonicalizeBytes).
     """
-    if isinstance(written, bool) or not isinstance(written, str | int | float):
-        return written
     try:
         amount = Fraction(quantity.parse(written))
     except quantity.QuantityError:
