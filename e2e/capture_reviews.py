@@ -41,7 +41,7 @@ RULES = (
     *(rule(f"pods{part}", "*") for part in ("", "/binding", "/ephemeralcontainers", "/exec", "/status")),
     rule("deployments", "*", group="apps"),
     rule("horizontalpodautoscalers", "*", group="autoscaling", version="v2"),
-    rule("nodepools", "*", group="karpenter.sh"),
+    *(rule(f"nodepools{part}", "*", group="karpenter.sh") for part in ("", "/scale")),
     rule("ec2nodeclasses", "*", group="karpenter.k8s.aws"),
     rule("scaledobjects", "*", group="keda.sh", version="v1alpha1"),
 )
@@ -62,6 +62,7 @@ COMMANDS = (
     *(("create", "-f", str(MANIFESTS / f"{name}.yaml")) for name in CREATED),
     ("create", "-f", str(MANIFESTS / "scaledobject-model-a.yaml"), "--dry-run=server"),
     ("patch", "nodepool", "gpu-training", "--type=merge", '--patch={"spec": {"weight": 91}}'),
+    ("scale", "nodepool", "gpu-static", "--replicas=20"),
     ("delete", "nodepool", "gpu-training"),
     ("wait", "pod/gpu-pod", "--for=condition=Ready", f"--timeout={PATIENCE_SECONDS}s"),
     ("debug", "gpu-pod", "--image=busybox", "--target=c", "--", "sh"),

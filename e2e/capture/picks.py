@@ -44,6 +44,7 @@ PICKS = {
     "nodepool-create-gpu-inference": Pick("NodePool", "CREATE", "gpu-inference-pool"),
     "nodepool-create-unlimited": Pick("NodePool", "CREATE", "gpu-training-protected"),
     "nodepool-delete": Pick("NodePool", "DELETE", "gpu-training"),
+    "nodepool-scale-update": Pick("Scale", "UPDATE", "gpu-static", "scale"),
     "nodepool-update": Pick("NodePool", "UPDATE", "gpu-training"),
     "pod-binding-create": Pick("Binding", "CREATE", "training-job", "binding", _SCHEDULER),
     "pod-create-by-job": Pick("Pod", "CREATE", "distributed-training-", user=_JOB_CONTROLLER),

@@ -75,7 +75,7 @@ def _fits(patterns: tuple[str, ...], *texts: str) -> bool:
 
 def _lets_off(exemption: Exemption, request: Request) -> bool:
     return (
-        _fits(exemption.kinds, request.kind.kind)
+        _fits(exemption.kinds, request.stored_kind.kind)
         and _fits(exemption.namespaces, request.namespace)
         # A name that the API server will generate matches no name, because anyone can write `generateName`, even with a
         # name that makes it meaningless. When an object is validated, its name is known.

@@ -178,7 +178,8 @@ class Evaluation:
         if self._left_alone:
             return ruleset.due_of(())
         subresource, operation = self.request.subresource, self.request.operation
-        due = ruleset.due(kind, subresource, operation, mutating=mutating)
+        parent = self.request.parent if whole else None
+        due = ruleset.due(parent or kind, subresource, operation, mutating=mutating)
         requested = self.request.requested_kind
         if whole and requested is not None and requested.kind == kind.kind and requested != kind:
             # The API server may have converted the object, and a rule may apply to the version that the user sent.

@@ -150,7 +150,7 @@ class Ruleset:
     _concerned: dict[tuple[Concern, ...], Reader] = field(default_factory=dict, compare=False, repr=False)
 
     def handlers(self, kind: GroupVersionKind, subresource: str = "", *, mutating: bool) -> tuple[Bound, ...]:
-        """Return the handlers that evaluate objects of a type, or requests to a subresource of it."""
+        """Return the handlers that evaluate objects of a type, or requests to a subresource of such objects."""
         index = self.mutators if mutating else self.validators
         return index.get((kind.group, kind.version, kind.kind, subresource), ())
 

@@ -41,7 +41,8 @@ class GroupVersionKind(Struct, frozen=True):
 class Kind(Struct, frozen=True):
     """A kind in the versions that policies can read alike.
 
-    With a `subresource`, it stands for requests to that subresource, whose objects are of this kind too.
+    With a `subresource`, it stands for requests to that subresource. Their objects are of this kind too, or of the kind that
+    all resources share for it: `autoscaling/v1` Scale for `scale`.
     """
 
     group: str
@@ -76,6 +77,8 @@ CRON_JOB = Kind("batch", ("v1",), "CronJob", "cronjobs")
 
 # Only v1: in v1beta1 the same names contain other fields (Karpenter v0.32 to v1.0), which the legacy policy reports.
 NODE_POOL = Kind("karpenter.sh", ("v1",), "NodePool", "nodepools", namespaced=False)
+# An UPDATE sets `spec.replicas`, as `kubectl scale` does. The object is a Scale, which has no other field of the NodePool.
+NODE_POOL_SCALE = Kind("karpenter.sh", ("v1",), "NodePool", "nodepools", namespaced=False, subresource="scale")
 NODE_CLAIM = Kind("karpenter.sh", ("v1",), "NodeClaim", "nodeclaims", namespaced=False)
 NODE_OVERLAY = Kind("karpenter.sh", ("v1alpha1",), "NodeOverlay", "nodeoverlays", namespaced=False)
 EC2_NODE_CLASS = Kind("karpenter.k8s.aws", ("v1",), "EC2NodeClass", "ec2nodeclasses", namespaced=False)
@@ -147,6 +150,19 @@ CLUSTER_POLICY = Kind("nvidia.com", ("v1",), "ClusterPolicy", "clusterpolicies",
 _KINDS: Final = frozenset((kind.group, kind.name) for kind in tuple(globals().values()) if isinstance(kind, Kind))
 
 
+_BY_RESOURCE: Final = {
+    (kind.group, version, kind.plural): GroupVersionKind(kind.group, version, kind.name)
+    for kind in tuple(globals().values())
+    if isinstance(kind, Kind)
+    for version in kind.versions
+}
+
+
+def kind_of_resource(group: str, version: str, plural: str) -> GroupVersionKind | None:
+    """Return the type of the objects of a resource; None if policies do not know it."""
+    return _BY_RESOURCE.get((group, version, plural))
+
+
 # Kinds whose objects contain no Pods to evaluate: definitions of kinds, and descriptions of other objects.
 _NO_PODS: Final = frozenset(
     {
@@ -208,8 +224,8 @@ class Request:
     """A create, update or delete of one object.
 
     With a `subresource` the request is to that part of the object, and only policies for that part evaluate it. `kind`
-    is the type of `object`; `requested_kind` is the type that the user sent, before the API server converted it. `name`
-    is empty if the API server will generate it from `generate_name`. `old_object` is None on CREATE, `object` on
+    is the type of `object`; `requested_kind` is the type that the user sent, before the API server converted it. `parent`
+    is the type of the stored object if the object of its subresource has another type, as a Scale has. `name` is empty if the API server will generate it from `generate_name`. `old_object` is None on CREATE, `object` on
     DELETE. `added_templates` are the paths of Pod templates that the policy file adds to its kind. `is_template` says
     that the object has `Unknown` values.
     """
@@ -228,6 +244,12 @@ class Request:
     dry_run: bool = False
     added_templates: tuple[TemplatePath, ...] = ()
     is_template: bool = False
+    parent: GroupVersionKind | None = None
+
+    @property
+    def stored_kind(self) -> GroupVersionKind:
+        """The type of the stored object that the request changes."""
+        return self.parent or self.kind
 
     @property
     def shown_name(self) -> str:

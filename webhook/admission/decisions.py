@@ -121,5 +121,5 @@ def kind_of(observation: Observation, kinds: Mapping[tuple[str, str], str]) -> s
     """Return the name of a review's kind: `OTHER` if it is not in `kinds`, `UNREAD` if the review was not decoded."""
     if observation.review is None:
         return UNREAD
-    kind = observation.review.request.kind
+    kind = observation.review.request.stored_kind
     return kinds.get((kind.group, kind.kind), OTHER)

@@ -348,7 +348,7 @@ def _add_review(fields: dict[str, Value], review_decision: str, observation: Obs
 
 
 def _add_request(fields: dict[str, Value], request: Request) -> None:
-    fields["kind"] = str(request.kind)
+    fields["kind"] = str(request.stored_kind)
     fields["namespace"] = request.namespace
     fields["name"] = request.shown_name
     fields["operation"] = request.operation.value

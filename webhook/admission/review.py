@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request, kind_of_resource
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json
@@ -286,6 +286,7 @@ def _check_request(members: dict[str, Json]) -> Request:
         old_object=wire.old_object,
         requested_kind=_kind(wire.request_kind) if wire.request_kind else None,
         subresource=wire.subresource or "",
+        parent=_parent(wire, kind),
         # A deletecollection request has no name; the API server sends one review for each object.
         name=wire.name or _text(metadata, "name"),
         generate_name=_text(metadata, "generateName"),
@@ -298,6 +299,14 @@ def _check_request(members: dict[str, Json]) -> Request:
 
 def _kind(wire: WireKind) -> GroupVersionKind:
     return GroupVersionKind(wire.group, wire.version, wire.kind)
+
+
+def _parent(wire: WireRequest, kind: GroupVersionKind) -> GroupVersionKind | None:
+    """Return the type of the stored object where that of the subresource's object differs and policies know it."""
+    if not wire.subresource:
+        return None
+    stored = kind_of_resource(wire.resource.group, wire.resource.version, wire.resource.resource)
+    return stored if stored != kind else None
 
 
 def _metadata(obj: dict[str, Any] | None) -> dict[str, Any]:

@@ -68,7 +68,10 @@ def _decision(verdict: Verdict) -> str:
     decision = "DENIED" if not verdict.allowed else "ALLOWED, mutated" if verdict.patches else "ALLOWED"
     where = f" in {request.namespace}" if request.namespace else ""
     who = f" by {request.user}" if request.user else ""
-    return plain(f"{decision}: {request.operation} of {request.kind.kind} {request.shown_name}{where}{who}")
+    part = f" ({request.subresource})" if request.subresource else ""
+    return plain(
+        f"{decision}: {request.operation} of {request.stored_kind.kind} {request.shown_name}{part}{where}{who}"
+    )
 
 
 def _reasons(verdict: Verdict) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request, kind_of_resource
 from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ class _User(msgspec.Struct):
     groups: tuple[str, ...] = ()
 
 
-class _Reference(msgspec.Struct):
+class _Reference(msgspec.Struct, rename="camel"):
+    api_group: str = ""
+    api_version: str = ""
     resource: str = ""
     namespace: str = ""
     name: str = ""
@@ -177,11 +179,15 @@ def _request(event: _Event, operation: Operation, reference: _Reference) -> Reco
         return Passed("the object has no kind")
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
+    own, stored = GroupVersionKind.of(version, kind), None
+    if reference.subresource:
+        stored = kind_of_resource(reference.api_group, reference.api_version, reference.resource)
     request = Request(
-        kind=GroupVersionKind.of(version, kind),
+        kind=own,
         operation=operation,
         object=obj,
         subresource=reference.subresource,
+        parent=stored if stored != own else None,
         name=reference.name or _text(metadata.get("name")),
         generate_name=_text(metadata.get("generateName")),
         namespace=reference.namespace or _text(metadata.get("namespace")),

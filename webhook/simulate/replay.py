@@ -137,7 +137,7 @@ class Replay:
     @staticmethod
     def _is_evaluated(request: Request, side: Side) -> bool:
         handlers = side.ruleset.handlers
-        return any(handlers(request.kind, request.subresource, mutating=mutating) for mutating in (False, True))
+        return any(handlers(request.stored_kind, request.subresource, mutating=mutating) for mutating in (False, True))
 
     def _state(self, request: Request, *, written: bool) -> dict[str, Any] | None:
         """Return the last known state of the object, and keep the one that the request writes."""
@@ -251,7 +251,8 @@ def owner_of(request: Request) -> ObjectName:
     obj = request.object or {}
     owner = controller(obj)
     if owner is None:
-        return ObjectName(request.kind.api_version, request.kind.kind, request.namespace, request.shown_name)
+        kind = request.stored_kind
+        return ObjectName(kind.api_version, kind.kind, request.namespace, request.shown_name)
     metadata = obj.get("metadata")
     labels = metadata.get("labels") if isinstance(metadata, dict) else None
     mark = labels.get(_HASH) if isinstance(labels, dict) else None

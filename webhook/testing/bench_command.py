@@ -162,7 +162,12 @@ def measure(ruleset: Ruleset, measured: Sequence[Measured], repetitions: int) ->
 
 def _applies(ruleset: Ruleset, request: Request) -> bool:
     return any(
-        ruleset.due(subject.kind, request.subresource, request.operation, mutating=mutating).bound
+        ruleset.due(
+            request.stored_kind if subject.wrapper is None else subject.kind,
+            request.subresource,
+            request.operation,
+            mutating=mutating,
+        ).bound
         for subject in request.subjects
         for mutating in (False, True)
     )

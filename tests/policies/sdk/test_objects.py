@@ -43,6 +43,7 @@ nodeclaims               karpenter.sh/v1beta1               false NodeClaim
 nodeclasses              eks.amazonaws.com/v1               false NodeClass
 nodeoverlays             karpenter.sh/v1alpha1              false NodeOverlay
 nodepools                karpenter.sh/v1                    false NodePool
+nodepools/scale          karpenter.sh/v1                    false NodePool
 nodepools                karpenter.sh/v1beta1               false NodePool
 nodes                    v1                                 false Node
 paddlejobs               kubeflow.org/v1                    true  PaddleJob

@@ -243,16 +243,23 @@ def test_connect(captured: Callable[[str], bytes]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "subresource"),
+    ("name", "kind", "subresource", "stored"),
     [
-        ("pod-binding-create.mutate", "Binding", "binding"),
-        ("pod-ephemeralcontainers-update.mutate", "Pod", "ephemeralcontainers"),
-        ("pod-status-update.mutate", "Pod", "status"),
+        ("nodepool-scale-update.validate", "Scale", "scale", "karpenter.sh/v1 NodePool"),
+        ("pod-binding-create.mutate", "Binding", "binding", "v1 Pod"),
+        ("pod-ephemeralcontainers-update.mutate", "Pod", "ephemeralcontainers", "v1 Pod"),
+        ("pod-status-update.mutate", "Pod", "status", "v1 Pod"),
     ],
 )
-def test_subresources(captured: Callable[[str], bytes], name: str, kind: str, subresource: str) -> None:
+def test_subresources(captured: Callable[[str], bytes], name: str, kind: str, subresource: str, stored: str) -> None:
     request = decode(captured(name)).request
-    assert (request.kind.kind, request.subresource) == (kind, subresource)
+    assert (request.kind.kind, request.subresource, str(request.stored_kind)) == (kind, subresource, stored)
+
+
+@pytest.mark.parametrize("resource", ["widgets", ""])
+def test_of_an_unknown_resource_the_object_of_a_subresource_tells_the_kind(resource: str) -> None:
+    request = decode(body(subResource="scale", resource={"group": "", "version": "v1", "resource": resource})).request
+    assert (request.parent, str(request.stored_kind)) == (None, "v1 Pod")
 
 
 def test_the_namespace_of_a_namespace_is_its_name() -> None:
