@@ -52,6 +52,7 @@ IDS: Final = (
     "nodepools/mixed-gpu-and-cpu",
     "nodepools/narrow-spot",
     "nodepools/not-in-with-bound",
+    "nodepools/oversized-static-scale",
     "nodepools/oversized-types",
     "nodepools/pool-wide-do-not-disrupt",
     "nodepools/shadowed-budget",

@@ -185,6 +185,7 @@ _TYPICAL: Final = {
     "nodepools/legacy-field": ("bad-expire-after", "good-v1"),
     "nodepools/missing-gpu-taint": ("bad-no-taint", "good-no-execute"),
     "nodepools/narrow-spot": ("bad-one-family", "good-several-families-and-zones"),
+    "nodepools/oversized-static-scale": ("bad-too-many-replicas", "good-within-maximum"),
     "nodepools/single-instance-type": ("bad-one-type", "good-two-types"),
     "nodepools/training-on-spot": ("bad-allows-spot", "good-reserved-first"),
     "nodepools/unknown-requirement-value": ("bad-upper-case", "good-retired-types-excluded"),

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from violating import HIDDEN_ACCESS, deployment, node_class, pod, pod_spec
+from violating import HIDDEN_ACCESS, deployment, node_class, node_pool, pod, pod_spec
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
 
     from cluster.api import Api
+    from cluster.served_webhook import ServedWebhook
     from operations.conftest import StoreBefore
 
     Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 
 Json = dict[str, Any]
+PATIENCE_SECONDS = 30
 TIME = "2026-07-20T00:00:00Z"
 DEBUG = ("--image=registry.example.com/debug:1", "--container=debug", "--attach=false")
 
@@ -56,6 +59,51 @@ def test_what_violates_is_scaled(api: Api, kubectl: Kubectl, namespace: str, sto
     assert ran.returncode == 0, ran.stderr
     assert "Warning" not in ran.stderr
     assert api.get(target)["spec"]["replicas"] == 2
+
+
+SCALE = "nodepools/oversized-static-scale"
+MAXIMUM = f"""
+apiVersion: gpugate.dev/v1
+kind: PolicyConfig
+policies:
+  {SCALE}:
+    params: {{max_per_pool: 64}}
+"""
+
+
+@pytest.fixture
+def static_pool(api: Api, webhook: ServedWebhook, store_before: StoreBefore) -> Json:
+    """A static pool of four nodes with 8 GPUs each, which gpugate knows, beside the maximum of 64 GPUs."""
+    webhook.use(MAXIMUM)
+    pool = node_pool()
+    del pool["spec"]["disruption"]
+    pool["spec"]["replicas"] = 4
+    (stored,) = store_before(pool)
+
+    def known() -> bool:
+        # Which of the workers answers is chance, and each watches NodePools by itself.
+        excessive = {"spec": {"replicas": 500}}
+        return not any(api.patch(stored, excessive, subresource="scale", dry_run=True).ok for _ in range(8))
+
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not known():
+        assert time.monotonic() < deadline, "the new NodePool did not become known"
+    return stored
+
+
+@pytest.mark.parametrize(
+    ("replicas", "denied"),
+    [pytest.param(8, "", id="to the maximum"), pytest.param(9, "9 nodes of up to 8 accelerators", id="above it")],
+)
+def test_kubectl_scales_a_static_pool_to_the_maximum(
+    api: Api, kubectl: Kubectl, static_pool: Json, replicas: int, denied: str
+) -> None:
+    name = static_pool["metadata"]["name"]
+    ran = kubectl("scale", "nodepool", name, f"--replicas={replicas}")
+    assert (ran.returncode == 0) is not bool(denied), ran.stderr
+    assert denied in ran.stderr
+    assert (SCALE in ran.stderr) is bool(denied)
+    assert api.get(static_pool)["spec"]["replicas"] == (4 if denied else replicas)
 
 
 @pytest.mark.parametrize("make", [node_class, pod], ids=["cluster-scoped", "namespaced"])

@@ -12,9 +12,10 @@ limits:
   nvidia.com/gpu: "32"
 ```
 
-A limit of `nodes` has the same effect. So has `spec.replicas` of a static pool, which accepts no other limit than
-`nodes`. A limit of `"0"` switches a pool off and is allowed. Limits of `cpu` and `memory` bound GPUs only indirectly.
-If they allow up to `at_most_indirect` GPUs, the pool gets a warning; if they allow more, it is denied.
+A limit of `nodes` has the same effect. A static pool has as many nodes as its `spec.replicas`, and accepts no other limit
+than `nodes`; `nodepools/oversized-static-scale` reports too many replicas. A limit of `"0"` switches a pool off and is
+allowed. Limits of `cpu` and `memory` bound GPUs only indirectly. If they allow up to `at_most_indirect` GPUs, the pool gets a
+warning; if they allow more, it is denied.
 
 A pool may limit NVIDIA GPUs and also launch AMD GPUs. If it includes the AMD types only through a broad requirement, such
 as the category `g`, `nodepools/unpinned-manufacturer` reports them.
@@ -97,11 +98,10 @@ def _too_many(pool: Field, types: MatchingTypes, found: tuple[Make, ...], most: 
         if limits.get(make.resources[0], 0) > most:
             message = f"the limit of {field.value} {make.resources[0]} is too high (maximum for one pool: {most})"
             yield Violation(field.path, message, hint=f"lower the limit to {most} or less", why=_ABOVE)
-    if pool["spec", "replicas"] or limits.keys().isdisjoint(make.resources[0] for make in found):
+    if "nodes" in limits and limits.keys().isdisjoint(make.resources[0] for make in found):
         per_node = max(most_devices(make, types.catalogue) for make in found)
-        nodes = pool["spec", "limits", "nodes"] if "nodes" in limits else pool["spec", "replicas"]
-        count = limits.get("nodes", pool["spec", "replicas"].integer or 0)
-        if count * per_node > most:
+        nodes = pool["spec", "limits", "nodes"]
+        if limits["nodes"] * per_node > most:
             message = (
                 f"{nodes.value} nodes of up to {per_node} accelerators are too many (maximum for one pool: {most})"
             )

@@ -86,6 +86,7 @@ def pool(trick: Case) -> Case:
             "template": {"metadata": {"labels": labels, "annotations": trick.get("annotations", {})}, "spec": spec},
             "limits": trick.get("limits", {"nvidia.com/gpu": "32"}),
             "disruption": trick.get("disruption", disruption),
+            **({"replicas": trick["replicas"]} if "replicas" in trick else {}),
         },
     }
 

@@ -61,11 +61,15 @@ def test_what_limits_cost(limits: Json, params: dict[str, Any], cost: list[str])
 
 
 @pytest.mark.parametrize(
-    ("replicas", "cost"),
-    [pytest.param(8, [], id="64 GPUs"), pytest.param(9, ["enforce"], id="72 GPUs")],
+    ("limits", "cost"),
+    [
+        pytest.param(None, [], id="no limit, because its replicas bound it"),
+        pytest.param({"nodes": 8}, [], id="nodes with 64 GPUs"),
+        pytest.param({"nodes": 9}, ["enforce"], id="nodes with 72 GPUs"),
+    ],
 )
-def test_a_static_pool_has_as_many_as_its_replicas(replicas: int, cost: list[str]) -> None:
-    assert costs({"max_per_pool": 64}, replicas=replicas) == cost
+def test_of_a_static_pool_the_limit_of_nodes_counts(limits: Json, cost: list[str]) -> None:
+    assert costs({"max_per_pool": 64}, replicas=4, limits=limits) == cost
 
 
 def types_of(key: str, *values: str) -> MatchingTypes:

@@ -83,6 +83,7 @@ def test_what_can_be_changed_is_sent_to_mutate() -> None:
                 "metricsproducers.karpenter.sh",
                 "nodeclasses.eks.amazonaws.com",
                 "nodepools.karpenter.sh",
+                "nodepools/scale.karpenter.sh",
                 "provisioners.karpenter.sh",
                 "provisioners.provisioning.karpenter.sh",
                 "scalablenodegroups.karpenter.sh",
