@@ -61,16 +61,17 @@ class Side:
         """Write a Deployment of such Pods."""
         return self._here(manifests.deployment(name, pool or self.name, replicas, gpus, **others))
 
-    def create(self, *objects: Object) -> Object:
+    def create(self, *objects: Object, node_class: str = NODE_CLASS["name"]) -> Object:
         """Create objects, which have to be admitted; returns the last one as it is stored.
 
-        A NodePool is judged as it is written, for EC2, and created with the node class of simulated nodes.
+        A NodePool is judged as it is written, for EC2, and created with a node class of simulated nodes. There is one,
+        `default`; another `node_class` does not exist.
         """
         stored: Object = {}
         for each in map(self._here, objects):
             if each["kind"] == "NodePool" and self.guarded:
                 self._made(each, dry_run=True)
-            stored = self._made(_simulated(each))
+            stored = self._made(_simulated(each, node_class))
         return stored
 
     def asked(self, obj: Object) -> Answer:
@@ -128,6 +129,10 @@ class Side:
         """Return the nodes of this side's pools."""
         return [node for node in self._watched.of("Node") if self._is_own(node)]
 
+    def pools(self) -> list[Object]:
+        """Return this side's pools."""
+        return [pool for pool in self._watched.of("NodePool") if self._is_own_name(pool["metadata"]["name"])]
+
     def node_claims(self) -> list[Object]:
         """Return the NodeClaims of this side's pools."""
         return [claim for claim in self._watched.of("NodeClaim") if self._is_own(claim)]
@@ -163,8 +168,10 @@ class Side:
         return name in names or name.startswith(self.name)
 
     def _is_own(self, node: Object) -> bool:
-        pool = node["metadata"].get("labels", {}).get("karpenter.sh/nodepool", "")
-        return bool(pool == self.name or pool.startswith(f"{self.name}-"))
+        return self._is_own_name(node["metadata"].get("labels", {}).get("karpenter.sh/nodepool", ""))
+
+    def _is_own_name(self, pool: str) -> bool:
+        return pool == self.name or pool.startswith(f"{self.name}-")
 
     def _here(self, obj: Object) -> Object:
         """Put an object into the namespace, if it is of a kind that has one."""
@@ -192,11 +199,11 @@ def gpus(node: Object) -> int:
     return int(node["status"].get("allocatable", {}).get(GPU, "0"))
 
 
-def _simulated(obj: Object) -> Object:
+def _simulated(obj: Object, node_class: str) -> Object:
     if obj["kind"] != "NodePool":
         return obj
     pool = copy.deepcopy(obj)
-    pool["spec"]["template"]["spec"]["nodeClassRef"] = dict(NODE_CLASS)
+    pool["spec"]["template"]["spec"]["nodeClassRef"] = {**NODE_CLASS, "name": node_class}
     return pool
 
 
