@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
+from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.pods import unprovisionable
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.field import Field, UnknownValueError
 from gpugate.policies.sdk.launch_failures import quantity_text, results
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.node_types import NODE_TYPE_NEEDS
 from gpugate.policies.sdk.objects import NODE_POOL, POD, Operation, Request, Wrapper
-from gpugate.policies.sdk.platform import Platform, Target
 from gpugate.policies.sdk.pod_requests import Demand, demand
-from gpugate.policies.sdk.policy import Context, Params
+from gpugate.policies.sdk.policy import Context, Params, policy_in
 from gpugate.policies.sdk.provisioning import PROVISIONING_NEEDS
 from gpugate.policies.sdk.structs import Struct
 from gpugate.policies.sdk.volumes import VOLUME_NEEDS, required_by_volumes
@@ -30,13 +32,17 @@ from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.credentials import context_name
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.cluster.options import choose_cluster
+from gpugate.webhook.manifests.catalogue_file import read_catalogue, with_catalogue
 from gpugate.webhook.manifests.load import RunFacts, load
+from gpugate.webhook.manifests.policy_file import load_policy_file
 from gpugate.webhook.report.plain import plain
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping, Sequence
 
+    from gpugate.policies.engine.config import PolicyConfig
+    from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.launch_failures import Result
     from gpugate.policies.sdk.objects import Kind
     from gpugate.policies.sdk.policy import AnyContext
@@ -79,8 +85,9 @@ class _UnreadableError(Exception):
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     args = parser().parse_args(arguments)
+    ruleset = _ruleset(args)
     try:
-        pods, facts = _read(args)
+        pods, facts = _read(args, ruleset)
     except (_UnreadableError, CallError) as error:
         print(f"error: {plain(str(error))}", file=sys.stderr)
         return _INCOMPLETE
@@ -90,7 +97,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"error: no {missing}", file=sys.stderr)
         return _NOTHING
     try:
-        answers = [_answer(pod, facts, ignores_claims=not args.dra) for pod in pods]
+        answers = [_answer(pod, facts, ruleset, ignores_claims=_ignores_claims(ruleset, args)) for pod in pods]
     except UnknownValueError as unknown:
         print(f"error: the value of placeholder {plain(unknown.text)} is unknown: render it first", file=sys.stderr)
         return _INCOMPLETE
@@ -122,11 +129,35 @@ def parser() -> argparse.ArgumentParser:
     )
     add("-n", "--namespace", default="default", help="namespace of pod/NAME (default: default)")
     add("--dra", action="store_true", help="Karpenter runs with --ignore-dra-requests=false")
+    options.add_policy_file(parser)
+    options.add_catalogue(parser)
     add("-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)")
     return parser
 
 
-def _read(args: argparse.Namespace) -> tuple[list[Pod], RunFacts]:
+def _ruleset(args: argparse.Namespace) -> Ruleset:
+    """Return the policy that reports such Pods, as the policy file configures it, with the platform that the file describes.
+
+    Raises:
+        GpugateError: the policy file or the catalogue cannot be read or is invalid; the text contains the location.
+    """
+    types = None if args.catalogue is None else read_catalogue(args.catalogue)
+
+    def use(config: PolicyConfig) -> Ruleset:
+        own = config if types is None else with_catalogue(config, types)
+        return bind((policy_in(unprovisionable),), own, closed_families=())
+
+    return load_policy_file(args.policy_file, use)
+
+
+def _ignores_claims(ruleset: Ruleset, args: argparse.Namespace) -> bool:
+    """Tell whether Karpenter ignores Pods with claims, by the flag, or else by the parameters of the policy."""
+    params = next((rule.params for rule in ruleset.rules), None)
+    configured = params.ignore_dra_requests if isinstance(params, unprovisionable.Params) else True
+    return configured and not args.dra
+
+
+def _read(args: argparse.Namespace, ruleset: Ruleset) -> tuple[list[Pod], RunFacts]:
     """Return the Pods, and everything that is known of the cluster.
 
     Raises:
@@ -148,7 +179,8 @@ def _read(args: argparse.Namespace) -> tuple[list[Pod], RunFacts]:
     known = list(requests)
     if args.dump or is_name or not own:
         source = _source(args)
-        for kind in dict.fromkeys(_LOOKED_UP):
+        of_nodes = NODE_TYPE_NEEDS if ruleset.config.platform.catalogue.from_nodes else ()
+        for kind in dict.fromkeys((*_LOOKED_UP, *(need.kind for need in of_nodes))):
             known += _objects(source, kind)
         if is_name:
             requests = [_named(source, args.namespace, name)]
@@ -219,9 +251,11 @@ def _pods(request: Request) -> Iterator[Pod]:
         yield Pod(title + within, template, request, wrapper)
 
 
-def _answer(pod: Pod, facts: RunFacts, *, ignores_claims: bool) -> Answer:
-    tables = {INSTANCE_TYPES.name: INSTANCE_TYPES.load()}
-    ctx: AnyContext = Context(Params(), pod.field, pod.wrapper, pod.request, facts, Platform(), Target(), tables)
+def _answer(pod: Pod, facts: RunFacts, ruleset: Ruleset, *, ignores_claims: bool) -> Answer:
+    config, tables = ruleset.config, {INSTANCE_TYPES.name: INSTANCE_TYPES.load()}
+    ctx: AnyContext = Context(
+        Params(), pod.field, pod.wrapper, pod.request, facts, config.platform, config.target, tables
+    )
     wanted = msgspec.structs.replace(demand(pod.field, ctx), volumes=required_by_volumes(pod.field, ctx))
     return Answer(pod, wanted, results(wanted, ctx, ignores_claims=ignores_claims, used=True))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import fastjsonschema
@@ -202,6 +203,111 @@ def test_claims_are_compared_only_if_karpenter_does(gpugate: Run, written: Calla
 
     assert "claims: the Pod uses a ResourceClaim" in gpugate("why", file, "--from", pools).out
     assert gpugate("why", file, "--from", pools, "--dra").code == 0
+
+
+POLICY = "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\n"
+TYPES = """\
+types:
+  - name: rack-a30
+    labels: {node.kubernetes.io/instance-type: rack-a30, kubernetes.io/arch: amd64, topology.kubernetes.io/zone: us-east-1a}
+    capacity: {cpu: 64, memory: 515Gi}
+    allocatable: {cpu: 63500m, memory: 507Gi, nvidia.com/gpu: 4}
+"""
+
+
+def on_premises(*types: str) -> dict[str, Any]:
+    pool = node_pool("rack", *types)
+    reference = {"group": "karpenter.example.com", "kind": "RackNodeClass", "name": "rack"}
+    pool["spec"]["template"]["spec"]["nodeClassRef"] = reference
+    return pool
+
+
+def node(gpus: int) -> dict[str, Any]:
+    labels = {"node.kubernetes.io/instance-type": "rack-a30", "kubernetes.io/arch": "amd64", ZONE: "us-east-1a"}
+    amounts = {"cpu": "64", "memory": "515Gi", "nvidia.com/gpu": str(gpus)}
+    status = {"capacity": amounts, "allocatable": amounts}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "rack-1", "labels": labels}, "status": status}
+
+
+FOUR = "resources: 8 nvidia.com/gpu requested, and its instance types have at most 4"
+
+
+@pytest.mark.parametrize(
+    ("flag", "text", "nodes", "said"),
+    [
+        pytest.param("", "", [], "maybe", id="unknown types"),
+        pytest.param(
+            "--catalogue",
+            f"apiVersion: gpugate.dev/v1\nkind: InstanceTypes\ncomplete: true\n{TYPES}",
+            [],
+            FOUR,
+            id="a catalogue",
+        ),
+        pytest.param(
+            "-p",
+            f"{POLICY}platform:\n  catalogue:\n{indent(TYPES, '    ')}",
+            [],
+            FOUR,
+            id="types in the policy file",
+        ),
+        pytest.param(
+            "-p",
+            f"{POLICY}platform:\n  catalogue: {{from_nodes: true, complete: true}}\n",
+            [node(4)],
+            FOUR,
+            id="the nodes of the dump",
+        ),
+    ],
+)
+def test_types_of_other_providers(
+    flag: str, text: str, nodes: list[dict[str, Any]], said: str, gpugate: Run, written: Callable[..., Path]
+) -> None:
+    wanting, dump = written("pod.json", pod(8)), written("dump.json", on_premises("rack-a30"), *nodes)
+    file = dump.with_name("platform.yaml")
+    file.write_text(text)
+    ran = gpugate("why", wanting, "--from", dump, *([flag, file] if flag else []))
+
+    assert ran.err == ""
+    assert f"  rack  {'maybe' if said == 'maybe' else 'no'} " in ran.out
+    assert said in ran.out
+
+
+def test_the_policy_file_tells_how_karpenter_is_configured(
+    gpugate: Run, written: Callable[..., Path], tmp_path: Path
+) -> None:
+    claiming = pod(1)
+    claiming["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "gpu"}]
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(f"{POLICY}policies:\n  pods/unprovisionable: {{params: {{ignore_dra_requests: false}}}}\n")
+
+    arguments = ("why", written("pod.json", claiming), "--from", written("pools.json", G5))
+    assert gpugate(*arguments).code == 1
+    assert gpugate(*arguments, "-p", policy).code == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["-p", "absent.yaml"], "absent.yaml: no such file"),
+        (["--catalogue", "absent.yaml"], "absent.yaml: no such file"),
+        (["-p", "wrong.yaml"], "wrong.yaml:3:"),
+        (["--catalogue", "wrong.yaml"], "wrong.yaml:2:"),
+    ],
+)
+def test_a_file_of_the_platform_that_is_refused(
+    flags: list[str],
+    said: str,
+    gpugate: Run,
+    written: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wrong.yaml").write_text(f"{POLICY}platform: 3\n")
+    ran = gpugate("why", written("pod.json", pod(1)), "--from", written("pools.json", G5), *flags)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
 
 
 @pytest.fixture
