@@ -1,10 +1,10 @@
 """The resources and device classes that are accelerators, and the taints of their nodes.
 
 Sources: Karpenter AWS provider v1.14.1 (`pkg/apis/v1/labels.go`), NVIDIA k8s-device-plugin v0.20.0, NVIDIA DRA driver
-v0.4.1 (`deployments/helm/.../deviceclass-*.yaml`), AWS Neuron 2.20 release notes, `kubernetes/api` v0.36
-(`core/v1/types.go`: implicit names of device classes), GKE documentation "Deploy TPU workloads in GKE Standard" (resource and
-taint of TPU nodes), Intel device plugins for Kubernetes v0.34 (`cmd/gpu_plugin`), HAMi v2.7 (`docs/config.md`: gpumem,
-gpumem-percentage, gpucores). As of 2026-11-22.
+v0.4.1 (`deployments/helm/.../deviceclass-*.yaml`), AMD GPU DRA driver v1.0 (`helm-charts-k8s/templates/deviceclass.yaml`),
+AWS Neuron 2.20 release notes, `kubernetes/api` v0.36 (`core/v1/types.go`: implicit names of device classes), GKE
+documentation "Deploy TPU workloads in GKE Standard" (resource and taint of TPU nodes), Intel device plugins for Kubernetes
+v0.34 (`cmd/gpu_plugin`), HAMi v2.7 (`docs/config.md`: gpumem, gpumem-percentage, gpucores). As of 2026-11-23.
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ DEVICE_CLASSES = (
     "mig.nvidia.com",
     "mig-*.nvidia.com",
     "vfio.gpu.nvidia.com",
+    "gpu.amd.com",
+    # Whole GPUs, where the driver also offers partitions.
+    "gpu.amd.com-spx",
     "neuron.aws.com",
 )
 
@@ -57,6 +60,7 @@ TAINT_KEYS = {
     "neuron.aws.com": "aws.amazon.com/neuron",
     "habana.ai/*": "habana.ai/gaudi",
     "amd.com/*": "amd.com/gpu",
+    "gpu.amd.com*": "amd.com/gpu",
     "google.com/tpu": "google.com/tpu",
 }
 

@@ -217,6 +217,7 @@ def test_capabilities_over_processes_of_the_host(added: list[str], *, host_pid: 
         ("gpu.nvidia.com", "nvidia.com"),
         ("deviceclass.resource.kubernetes.io/mig.nvidia.com", "nvidia.com"),
         ("neuron.aws.com", "aws.amazon.com"),
+        ("gpu.amd.com", "amd.com"),
         ("aws.amazon.com/neuroncore", "aws.amazon.com"),
         ("k8s.gpu.nvidia.com/claim=uid", "nvidia.com"),
         ("notnvidia.com/gpu", ""),
