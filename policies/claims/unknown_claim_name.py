@@ -4,8 +4,8 @@
 The API server rejects a Pod in which a container names a claim that `spec.resourceClaims` does not contain. Of a custom
 resource, such as a PyTorchJob, it rejects the Pods only when the controller creates them.
 
-If a container names a request that the claim does not have, the API server accepts the Pod, and the finding is a warning.
-The GPUs are allocated, and kubelet gives the container none of them.
+If a container names a request that the claim does not have, the API server accepts the Pod and the finding is a warning: the
+container starts without the devices of the claim.
 
 ## Instead
 Write the same name in both places. Without `request`, a container gets all devices of the claim.

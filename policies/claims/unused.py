@@ -6,18 +6,13 @@ only to containers that name the claim in `resources.claims`. So the Pod holds G
 and its program starts without a GPU.
 
 ## Instead
-Name the claim in the container that uses the GPUs, or remove it from the Pod:
+Add the claim to `resources.claims` of the container that uses the GPUs, or remove it from `spec.resourceClaims`. A container
+gets all devices of the claim, unless it also names a request:
 
 ```yaml
-spec:
-  resourceClaims:
-    - name: gpu
-      resourceClaimTemplateName: one-h100
-  containers:
-    - name: train
-      resources:
-        claims:
-          - name: gpu
+resources:
+  claims:
+    - {name: gpu, request: workers}
 ```
 
 If a claim has several requests and containers name only some of them, the policy reports the others. It evaluates only
