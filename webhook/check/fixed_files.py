@@ -96,7 +96,7 @@ def fixes_of(
         if finding.safely_fixable or (unsafe and finding.unsafely_fixable)
     }
     numbers = {number: file for number, file in numbered(inputs) if file.label in fixable}
-    others = [fact for number, facts in result.facts if number not in numbers for fact in facts]
+    others = [fact for number, facts in result.facts for fact in facts if number not in numbers or fact.object is None]
     files = apply_fixes(list(numbers.values()), others, ruleset, options, unsafe=unsafe)
     return Fixes(
         tuple(file for file in files if file.after != file.before),

@@ -165,6 +165,9 @@ def check(
     """
     session = session or LocalSession(ruleset, options)
     facts = session.read(numbered(inputs), step)
+    if beside.context:
+        # What charts install is among the objects of a cluster.
+        facts = [(number, [fact for fact in own if fact.object is not None]) for number, own in facts]
     shared, alone = apart(facts, _units(inputs))
     context = context_facts(beside.context, ruleset, facts)
     results = session.evaluate(shared + context, step, {number: own + context for number, own in alone.items()})
@@ -174,7 +177,7 @@ def check(
     hidden = sum(part.hidden for part in directories)
     results.passed += [PassedOver(part.name, 0, part.passing, part.hidden, part.reason) for part in directories]
     results.left_out += [f"{part.name}: {part.reason}" for part in directories if not part.hidden]
-    remarks = (*_repeated(results), *_train_jobs(results), *_unmerged(results))
+    remarks = (*_repeated(results), *_train_jobs(results), *_unmerged(results), *_incomplete(shared, options))
     moved = beside.rendered.relocate(results, options) if beside.rendered else {}
     _report_each_cause_once(results)
     results.findings = _fold(results.findings)
@@ -361,6 +364,15 @@ def _applications(results: Results) -> HelmApplications:
         kinds[kind] += count
     gpus = sum(count for (_, requests_gpus), count in results.applications.items() if requests_gpus)
     return HelmApplications(kinds.total(), gpus, dict(kinds))
+
+
+def _incomplete(facts: Sequence[Request], options: Options) -> Iterator[str]:
+    """Remark that the files are not all objects of the cluster, although the user says so."""
+    if options.complete_context and any(fact.object is None for fact in facts):
+        yield (
+            "--complete-context has no effect: the files install Helm charts, which may contain other objects; "
+            "add all objects of the cluster with --context-from"
+        )
 
 
 _RUNTIMES: Final = 5

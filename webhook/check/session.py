@@ -33,7 +33,7 @@ from gpugate.webhook.check.templates import POLICY as PLACEHOLDERS
 from gpugate.webhook.check.templates import Marked, Placeholders, marked
 from gpugate.webhook.manifests.documents import Document, read_text
 from gpugate.webhook.manifests.expansion import BASES, expanded, names_base, needs_bases, stated, translated
-from gpugate.webhook.manifests.load import RunFacts, parts
+from gpugate.webhook.manifests.load import RunFacts, installer_fact, parts
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest
 from gpugate.webhook.manifests.placeholders import TOOLS, Form, decoded, found_in, has_signs
 from gpugate.webhook.manifests.problems import Problem
@@ -392,6 +392,8 @@ class LocalSession:
                 if self._needs.of(part.request.kind) is not None:
                     fact = self._needs.project(with_defaults(source.manifest.request))
                     facts += [fact] if fact else []
+                installed = installer_fact(part.request)
+                facts += [installed] if installed else []
             elif isinstance(part, Document):
                 # The text of a derived document does not have the values.
                 signs = part.derived or has_signs(part.text)

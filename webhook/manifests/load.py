@@ -44,15 +44,17 @@ class RunFacts:
     """What the files of a run hold.
 
     They prove that an object exists. That one does not exist they prove only when they are `complete`, which the user
-    must say: most repositories hold a part of what a cluster holds.
+    must say: most repositories hold a part of what a cluster holds. A request of `installer_fact` takes that back.
     """
 
     def __init__(self, requests: Iterable[Request], *, complete: bool = False) -> None:
-        self._complete = complete
         self._none = {is_complete: Known((), is_complete) for is_complete in (False, True)}
         self._objects: dict[tuple[str, str], list[Request]] = {}
         for request in requests:
-            self._objects.setdefault((request.kind.group, request.kind.kind), []).append(request)
+            complete = complete and request.object is not None
+            if request.object is not None:
+                self._objects.setdefault((request.kind.group, request.kind.kind), []).append(request)
+        self._complete = complete
         self._namespaces: dict[Kind, dict[str | None, Known]] = {}
 
     def list(self, kind: Kind, namespace: str | None = None) -> Fact:
@@ -77,6 +79,17 @@ class RunFacts:
                 fields[None].append(item)
                 fields.setdefault(request.namespace, []).append(item)
         return {namespace: Known(tuple(items), complete) for namespace, items in fields.items()}
+
+
+def installer_fact(request: Request) -> Request | None:
+    """Return what an object that installs Helm charts says about other objects; None for other objects.
+
+    Any object may be in a chart that no file contains. The request has no object, which stands for those.
+    """
+    kind = (request.kind.group, request.kind.kind)
+    if kind not in CHART_INSTALLERS or not any(True for _ in chart_values(kind[0], request.object)):
+        return None
+    return replace(request, object=None)
 
 
 _PLAN: Final = "terraform_version"

@@ -142,6 +142,48 @@ def test_with_complete_context_what_is_missing_is_missing(run: Run) -> None:
     assert [(f.location.file, f.message) for f in report.findings] == [("3.yaml", "its namespace does not exist")]
 
 
+INSTALLERS = {
+    "an Application": """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: operator}
+spec: {source: {repoURL: https://helm.ngc.nvidia.com/nvidia, chart: gpu-operator, targetRevision: v26.7.0}}
+""",
+    "a HelmRelease": """\
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: operator, namespace: flux-system}
+spec: {chart: {spec: {chart: gpu-operator}}}
+""",
+}
+# Its manifests are files of a repository, and no chart.
+OF_FILES = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: pools}
+spec: {source: {repoURL: https://git.example.com/platform, path: pools}}
+"""
+
+
+@pytest.mark.parametrize("installer", INSTALLERS.values(), ids=INSTALLERS)
+def test_beside_an_installed_chart_the_files_are_never_complete(run: Run, installer: str) -> None:
+    report = run(GOOD, installer, policies=("pods/blind",), complete_context=True).report
+
+    assert (report.skipped, report.findings) == ((Skipped("pods/blind", "needs all Namespace objects", 1),), ())
+    assert [remark for remark in report.remarks if remark.startswith("--complete-context has no effect: ")]
+
+
+def test_files_of_an_application_may_be_complete(run: Run) -> None:
+    report = run(GOOD, OF_FILES, policies=("pods/blind",), complete_context=True).report
+
+    assert [finding.message for finding in report.findings] == ["its namespace does not exist"]
+    assert report.remarks == ()
+
+
+def test_without_the_flag_there_is_nothing_to_remark(run: Run) -> None:
+    assert run(GOOD, *INSTALLERS.values()).report.remarks == ()
+
+
 def test_an_object_that_occurs_twice_is_judged_twice_and_told(run: Run) -> None:
     report = run(DENIED, f"{DENIED}---\n{GOOD.replace('name: a', 'name: b')}").report
 

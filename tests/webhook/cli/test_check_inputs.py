@@ -430,6 +430,38 @@ def test_context_is_looked_up_and_not_judged(gpugate: Run, tree: Callable[..., P
     assert (with_it["summary"]["objects"], with_it["summary"]["files"]) == (1, 1)
 
 
+POOL = """\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: gpu}
+spec: {template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: gpu}, requirements: []}}}
+"""
+APPLICATION = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: karpenter-resources}
+spec: {source: {repoURL: https://charts.example.com, chart: node-classes}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "found"),
+    [
+        pytest.param(["pool.yaml"], 1, id="no chart"),
+        pytest.param(["pool.yaml", "application.yaml"], 0, id="a chart that may contain the node class"),
+        pytest.param(["pool.yaml", "application.yaml", "--context-from", "dump"], 1, id="all objects of the cluster"),
+    ],
+)
+def test_what_a_chart_may_contain_is_not_missing(
+    flags: list[str], found: int, gpugate: Run, tree: Callable[..., Path]
+) -> None:
+    tree({"pool.yaml": POOL, "application.yaml": APPLICATION, "dump/namespaces.yaml": NAMESPACE})
+
+    ran = checked(gpugate, "--complete-context", "--select", "nodepools/dangling-node-class", *flags)
+
+    assert [each["policy"] for each in ran["findings"]] == ["nodepools/dangling-node-class"] * found
+
+
 def test_context_that_cannot_be_read_leaves_the_run_incomplete(gpugate: Run, tree: Callable[..., Path]) -> None:
     tree({"a.yaml": POD.format(name="a"), "dump.yaml": "a: [\n"})
 

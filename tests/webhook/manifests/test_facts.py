@@ -4,7 +4,7 @@ import pytest
 
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.objects import NODE_POOL, POD, GroupVersionKind, Operation, Request
-from gpugate.webhook.manifests.load import RunFacts
+from gpugate.webhook.manifests.load import RunFacts, installer_fact
 from gpugate.webhook.manifests.placeholders import sealed
 
 
@@ -45,6 +45,21 @@ def test_they_are_all_there_is_only_when_the_user_says_so(complete: bool) -> Non
 
     assert isinstance(fact, Known)
     assert fact.complete is complete
+
+
+def test_what_a_chart_installs_is_not_among_them() -> None:
+    source = {"chart": "gpu-operator"}
+    kind = GroupVersionKind.of("argoproj.io/v1alpha1", "Application")
+    installed = installer_fact(Request(kind, Operation.CREATE, {"spec": {"source": source}}, name="operator"))
+    assert installed is not None
+
+    facts = RunFacts([*REQUESTS, installed], complete=True)
+
+    found = [facts.list(POD), facts.list(POD, "other"), facts.list(NODE_POOL)]
+    assert [isinstance(fact, Known) and fact.complete for fact in found] == [False, False, False]
+    assert (
+        installer_fact(Request(kind, Operation.CREATE, {"spec": {"source": {"path": "pools"}}}, name="pools")) is None
+    )
 
 
 OPEN_NAMESPACES = {
