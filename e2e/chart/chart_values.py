@@ -155,6 +155,7 @@ VALUES = _section(
         schedule=st.sampled_from(["@daily", "0 * * * *", "0\u00a0* * * *", "* * * *"]),
         asMode=st.sampled_from(["warn", None, "x"]),
         metricsVolume=_OBJECTS,
+        historyVolume=_OBJECTS,
         prometheus=_section(url=st.sampled_from(["http://a:9090", "https://a/b c", 'http://a"', ""]), tenant=TEXTS),
         extraArgs=st.lists(TEXTS, max_size=2),
     ),

@@ -31,6 +31,8 @@ from gpugate.webhook.audit.formats.json import AuditDocumentError, read
 from gpugate.webhook.audit.formats.names import FORMATS
 from gpugate.webhook.audit.formats.presentation import Presentation
 from gpugate.webhook.audit.gpu_usage import measure, with_usage
+from gpugate.webhook.audit.history import Run, append, prepare
+from gpugate.webhook.audit.history import read as read_history
 from gpugate.webhook.audit.live import LiveSource, Throttle
 from gpugate.webhook.audit.model import Action
 from gpugate.webhook.audit.prometheus import Login
@@ -39,6 +41,7 @@ from gpugate.webhook.audit.report_writer import write_reports
 from gpugate.webhook.audit.scan import scan, worst_first
 from gpugate.webhook.audit.selection import Options, Selection, parse_selector
 from gpugate.webhook.audit.summary_log import summary_line
+from gpugate.webhook.audit.trend import trend
 from gpugate.webhook.cli import options
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cli.progress import listing
@@ -161,13 +164,15 @@ class Plan:
 
     Attributes:
         prices: the prices of instance types; None with `--no-cost`.
-        earlier: the JSON document of the earlier audit, for `--compare`.
+        earlier: the newest JSON document of an earlier audit, for `--compare`.
+        runs: the figures of earlier audits, from `--compare` and `--history`.
         remarks: notes on these files for the user.
         server: the Prometheus of `--prometheus`, which is not queried yet.
     """
 
     prices: Prices | None
     earlier: bytes | None
+    runs: tuple[Run, ...] = ()
     remarks: tuple[str, ...] = ()
     server: Prometheus | None = None
 
@@ -179,16 +184,16 @@ def plan(args: argparse.Namespace) -> Plan:
         GpugateError: flags contradict each other, or a file is unreadable or invalid.
     """
     _refuse(args)
-    earlier = _earlier(args.compare) if args.compare else None
+    earlier, runs, remarks = _earlier(args, dt.datetime.now(dt.UTC))
     if args.no_cost:
-        return Plan(None, earlier)
+        return Plan(None, earlier, runs, remarks)
     catalogue = load_instance_types()
     server, discounts = _server(args), dict(args.discount)
     if args.price_table is None:
-        return Plan(Prices(catalogue, discounts=discounts), earlier, server=server)
+        return Plan(Prices(catalogue, discounts=discounts), earlier, runs, remarks, server)
     table = read_price_table(args.price_table, catalogue.positions)
     prices = Prices(catalogue, table.prices, table.source, table.by_capacity, discounts)
-    return Plan(prices, earlier, table.remarks, server)
+    return Plan(prices, earlier, runs, (*remarks, *table.remarks), server)
 
 
 def _server(args: argparse.Namespace) -> Prometheus | None:
@@ -214,6 +219,9 @@ def _refuse(args: argparse.Namespace) -> None:
         "--anonymize removes names, which --write-reports and --write-exemptions need: remove one of them": (
             args.anonymize and (args.write_reports or args.write_exemptions)
         ),
+        "--anonymize removes names, which the records of --history need: remove one of them": (
+            args.anonymize and args.history
+        ),
         "--salt needs --anonymize": args.salt is not None and not args.anonymize,
         "--prometheus and --no-cost contradict each other: remove one of them": args.prometheus and args.no_cost,
         "the --prometheus-* options need an address: add --prometheus URL": (
@@ -234,16 +242,55 @@ def _refuse(args: argparse.Namespace) -> None:
 _DEFAULTS: Final = {"prometheus_window", "prometheus_timeout"}
 
 
-def _earlier(path: Path) -> bytes:
+def _earlier(args: argparse.Namespace, now: dt.datetime) -> tuple[bytes | None, tuple[Run, ...], tuple[str, ...]]:
+    """Return the newest earlier document, the figures of all earlier audits, and remarks on records that are passed over."""
+    runs: list[Run] = []
+    remarks: list[str] = []
+    directories = [path for path in args.compare if path.is_dir()]
+    if args.history is not None:
+        prepare(args.history, now)
+        directories += [] if args.history in directories else [args.history]
+    documents = [_document(path) for path in args.compare if path not in directories]
+    for directory in directories:
+        history = read_history(directory, now)
+        runs += history.runs
+        remarks += history.problems
+    for report, _ in documents:
+        # The user selects a document, which does not record how its objects were selected.
+        runs.append(Run.of(report, cluster=_named(args, report.cluster.name), selection=_selected(args)))
+    newest = max(documents, key=lambda document: document[0].time)[1] if documents else None
+    return newest, tuple(runs), tuple(remarks)
+
+
+def _document(path: Path) -> tuple[AuditReport, bytes]:
     try:
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"--compare {path}: {(error.strerror or 'cannot be read').lower()}") from None
     try:
-        read(data)
+        return read(data), data
     except AuditDocumentError as error:
         raise UsageError(f"--compare {path}: {error}") from None
-    return data
+
+
+def _named(args: argparse.Namespace, cluster: str) -> str:
+    """Return the name of a cluster in records; a dump has none, because each of its versions may be another file."""
+    return "" if args.dump else cluster
+
+
+def _selected(args: argparse.Namespace) -> str:
+    """Return the flags that select objects and policies, for records: only figures of equal selections are comparable."""
+    flags = {
+        "-n": args.namespace,
+        "--exclude-namespace": args.exclude_namespace,
+        "--include": args.include,
+        "--exclude": args.exclude,
+        "-l": [args.selector] if args.selector else [],
+        "--select": args.select,
+        "--ignore": args.ignore,
+        "--as-mode": [args.as_mode] if args.as_mode != "enforce" else [],
+    }
+    return " ".join(f"{flag} {','.join(sorted(set(values)))}" for flag, values in flags.items() if values)
 
 
 _KEY: Final = "policy.yaml"
@@ -418,11 +465,14 @@ def write(report: AuditReport, covered: Covered, request: Asked, args: argparse.
         text = exemptions(report, covered, policies, args.exemption_days, args.exemption_owner)
         options.write(args.write_exemptions, text)
     earlier = request.plan.earlier
+    run = Run.of(report, cluster=_named(args, report.cluster.name), selection=_selected(args))
+    moved = trend(request.plan.runs, run)
     comparison = compare(earlier, report, _looked_at(request.ruleset, request.selection)) if earlier else None
     if args.anonymize:
         names = pseudonyms(report, args.salt, comparison)
         comparison = anonymize_comparison(comparison, names) if comparison else None
-        report = anonymize(report, names)
+        # Its groups have the names of namespaces and teams.
+        report, moved = anonymize(report, names), None
     for file, name in request.outputs.items():
         paint = plain.wanted(args.color, is_terminal=not file and sys.stdout.isatty(), environment=os.environ)
         presentation = Presentation(
@@ -433,11 +483,14 @@ def write(report: AuditReport, covered: Covered, request: Asked, args: argparse.
             include_passed=args.include_passed,
             hours_per_month=args.hours_per_month,
             comparison=comparison,
+            trend=moved,
             rbac=rights(request.ruleset, args),
             seconds=time.perf_counter() - request.started,
             docs=args.docs_url or "",
         )
         options.write(file, audit_formats.render(name, report, presentation))
+    if args.history is not None:
+        append(args.history, run)
 
 
 def _looked_at(ruleset: Ruleset, selection: Selection) -> Callable[[ObjectName, str], bool]:

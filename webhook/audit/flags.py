@@ -195,7 +195,20 @@ def _add_output(command: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="address of your documentation site, for helpUri in SARIF",
     )
-    add("--compare", type=Path, metavar="OLD.json", help="show new and fixed findings since an earlier audit")
+    add(
+        "--compare",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="OLD",
+        help="show what changed since an earlier audit (-o json=OLD) or those of a directory of --history; repeatable",
+    )
+    add(
+        "--history",
+        type=Path,
+        metavar="DIR",
+        help="append the figures of this audit to a file in this directory, and compare with those of earlier ones",
+    )
     add("--anonymize", action="store_true", help="replace names with pseudonyms")
     add("--salt", metavar="TEXT", help="with --anonymize: use the same pseudonyms in every run")
     add(

@@ -206,6 +206,42 @@ def test_an_earlier_audit_is_compared_with(audit: Run, gpugate: Run, tmp_path: P
     assert "pods/missing-gpu-toleration" in ran.out
 
 
+def test_a_history_shows_how_the_figures_moved(gpugate: Run, tmp_path: Path, small: Path) -> None:
+    history, page = tmp_path / "history", tmp_path / "page.html"
+    first = gpugate("audit", "--from", small, "--history", history)
+    small.write_text(json.dumps(pod("alone", {"containers": [{"name": "a", "image": "a:1"}]})))
+
+    again = gpugate("audit", "--from", small, "--history", history, "-o", "text", "-o", f"html={page}")
+    compared = gpugate("audit", "--from", small, "--compare", history)
+
+    assert ("TREND" in first.out, "TREND" in again.out, "TREND" in compared.out) == (False, True, True)
+    assert "gone: policy pods/missing-gpu-toleration" in again.out
+    assert "<section id=trend>" in page.read_text()
+    assert [len(file.read_text().splitlines()) for file in history.iterdir()] == [2]
+
+
+def test_several_earlier_audits_are_a_trend(audit: Run, gpugate: Run, tmp_path: Path, small: Path) -> None:
+    earlier = []
+    for number in range(3):
+        audit(dump=small)
+        earlier.append(tmp_path / f"earlier-{number}.json")
+        (tmp_path / "report.json").rename(earlier[-1])
+
+    ran = gpugate("audit", "--from", small, *(part for file in earlier for part in ("--compare", file)))
+
+    assert "3 earlier audits" in ran.out
+    assert "CHANGES since" in ran.out
+
+
+def test_a_history_needs_names(gpugate: Run, small: Path, tmp_path: Path) -> None:
+    ran = gpugate("audit", "--from", small, "--history", tmp_path, "--anonymize")
+
+    assert (ran.code, ran.err.startswith("error: --anonymize removes names, which the records of --history need")) == (
+        2,
+        True,
+    )
+
+
 def test_exemptions_let_enforcement_begin(audit: Run, tmp_path: Path) -> None:
     policy = tmp_path / "exemptions.yaml"
 

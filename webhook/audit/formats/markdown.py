@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from gpugate.webhook.audit import trend as history
 from gpugate.webhook.audit import words as say
 from gpugate.webhook.audit.model import Action
 from gpugate.webhook.audit.tally import actions, grouped, skipped
@@ -40,6 +41,7 @@ def _lines(report: AuditReport, presentation: Presentation) -> Iterator[str]:
     yield from _groups("policy", grouped(report, "policy"))
     yield from _worst(report)
     yield from _pending(report)
+    yield from _trend(presentation)
     yield from _changes(presentation)
     yield from _gaps(report)
 
@@ -108,6 +110,26 @@ def _worst(report: AuditReport) -> Iterator[str]:
 
 def _id(policy: str) -> str:
     return f"`{policy}`" if _PLAIN_ID.fullmatch(policy) else escaped(policy)
+
+
+def _trend(presentation: Presentation) -> Iterator[str]:
+    moving = presentation.trend
+    if moving is None:
+        return
+    base = f"{moving.base.time:%Y-%m-%d %H:%M %Z}"
+    yield from (
+        "",
+        f"| figure | {base} | now | change | since the last audit | trend |",
+        "|---|---:|---:|---:|---:|---|",
+    )
+    for figure in moving.figures:
+        values = [history.value(amount, figure.unit) for amount in (figure.base, figure.now)]
+        values += [history.change(figure, amount) for amount in (figure.base, figure.last)]
+        yield f"| {figure.name} | {' | '.join(values)} | {history.sparkline(figure)} |"
+    if moving.moved or moving.caveats:
+        yield ""
+    yield from (f"- note: {escaped(caveat)}" for caveat in moving.caveats)
+    yield from (f"- {escaped(history.moved_text(moved))}" for moved in moving.moved[:_MOST_ROWS])
 
 
 def _changes(presentation: Presentation) -> Iterator[str]:

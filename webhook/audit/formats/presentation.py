@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.audit.comparison import Comparison
     from gpugate.webhook.audit.model import Audited, Finding
+    from gpugate.webhook.audit.trend import Trend
 
 NOWHERE: Final = Location("")
 _SEVERITIES: Final = {Action.DENY: Severity.ERROR, Action.WARN: Severity.WARNING}
@@ -62,6 +63,7 @@ class Presentation:
         include_passed: whether objects without findings are listed.
         hours_per_month: the hours in a month, for monthly costs.
         comparison: the difference to an earlier audit.
+        trend: how the figures moved over earlier audits.
         rbac: the RBAC objects that the audit needs, as YAML.
         seconds: the duration of the run.
         docs: the address of the documentation site; empty if unknown.
@@ -74,6 +76,7 @@ class Presentation:
     include_passed: bool = False
     hours_per_month: float = HOURS_PER_MONTH
     comparison: Comparison | None = None
+    trend: Trend | None = None
     rbac: str = ""
     seconds: float | None = None
     docs: str = ""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from gpugate.webhook.audit import trend as history
 from gpugate.webhook.audit import words as say
 from gpugate.webhook.audit.model import Action
 from gpugate.webhook.audit.tally import actions, grouped, skipped, suppressed
@@ -85,6 +86,7 @@ def render(report: AuditReport, presentation: Presentation) -> str:
         waste(report, presentation),
         _worst(report, presentation),
         pending(report, presentation),
+        trend(presentation),
         changes(presentation),
         _short_gaps(report, presentation),
     ]
@@ -240,6 +242,34 @@ def changes(presentation: Presentation) -> Iterator[str]:
             yield plain(f"  {sign} {changed.object}: {changed.finding.policy}: {changed.finding.message}")
         if presentation.top and len(findings) > presentation.top:
             yield f"  {sign} and {len(findings) - presentation.top:,} more: --top 0"
+
+
+def trend(presentation: Presentation) -> Iterator[str]:
+    """Yield how the figures moved over earlier audits, and what is new, gone or changed."""
+    moving, paint = presentation.trend, presentation.paint
+    if moving is None:
+        return
+    header = ("TREND", f"{moving.base.time:%Y-%m-%d %H:%M}", "NOW", "CHANGE", "SINCE LAST", "")
+    rows = [
+        (
+            figure.name,
+            history.value(figure.base, figure.unit),
+            history.value(figure.now, figure.unit),
+            history.change(figure, figure.base),
+            history.change(figure, figure.last),
+            history.sparkline(figure),
+        )
+        for figure in moving.figures
+    ]
+    yield from aligned(header, rows, paint, right={1, 2, 3, 4}, colours={0: (BOLD,)})
+    yield plain(
+        f"  {say.plural(len(moving.earlier), 'earlier audit')}, the first of {moving.earlier[0].time:%Y-%m-%d %H:%M %Z}"
+    )
+    yield from (plain(f"  note: {caveat}") for caveat in moving.caveats)
+    listed = moving.moved[: presentation.top or None]
+    yield from (plain(f"  {history.moved_text(moved)}") for moved in listed)
+    if len(moving.moved) > len(listed):
+        yield f"  and {len(moving.moved) - len(listed):,} more changes: --top 0"
 
 
 def gaps(report: AuditReport, presentation: Presentation) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.audit import words as say
-from gpugate.webhook.audit.formats.text import changes, cost, gaps, group_table, head, pending, pool_table, waste
+from gpugate.webhook.audit.formats.text import changes, cost, gaps, group_table, head, pending, pool_table, trend, waste
 from gpugate.webhook.audit.model import Action
 from gpugate.webhook.audit.tally import code
 from gpugate.webhook.report import words
@@ -32,7 +32,7 @@ def render(report: AuditReport, presentation: Presentation) -> str:
         _findings(report, presentation),
         pending(report, presentation),
     )
-    blocks = map(list, (*parts, changes(presentation), gaps(report, presentation)))
+    blocks = map(list, (*parts, trend(presentation), changes(presentation), gaps(report, presentation)))
     return "\n".join("".join(f"{line}\n" for line in block) for block in blocks if block)
 
 

@@ -143,6 +143,41 @@ def bar(parts: Sequence[Part], whole: float, *, label: str = "", kind: str = "ba
     )
 
 
+_SPARK_HEIGHT = 100
+
+
+def spark(points: Sequence[tuple[float, float]], *, label: str, kind: str) -> Html:
+    """Return values over time as a line and the area below it, of which the lower edge is 0.
+
+    Args:
+        points: time and value, in the order of time; the last one fills the rest if there is only one.
+        label: the text for screen readers.
+        kind: the CSS class of a colour.
+    """
+    first, whole = points[0][0], points[-1][0] - points[0][0]
+    most = max(value for _, value in points)
+    places = [
+        (
+            round((time - first) / whole * _WIDTH) if whole else 0,
+            round(_SPARK_HEIGHT - (value / most * _SPARK_HEIGHT if most > 0 else 0)),
+        )
+        for time, value in points
+    ]
+    if len(places) == 1:
+        places.append((_WIDTH, places[0][1]))
+    line = " ".join(f"{x},{y}" for x, y in places)
+    return tag(
+        "svg",
+        tag("polygon", points=f"0,{_SPARK_HEIGHT} {line} {places[-1][0]},{_SPARK_HEIGHT}"),
+        tag("polyline", points=line),
+        class_=f"spark {kind}",
+        viewBox=f"0 -4 {_WIDTH} {_SPARK_HEIGHT + 8}",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=label,
+    )
+
+
 def legend(entries: Iterable[tuple[str, str, str]]) -> Html:
     """Return a legend of (class, name, amount)."""
     items = [

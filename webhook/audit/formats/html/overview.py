@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpugate.webhook.audit import trend as history
 from gpugate.webhook.audit import words as say
-from gpugate.webhook.audit.formats.html.markup import CLASSES, NOTHING, VERBS, Html, bar, legend, tag
+from gpugate.webhook.audit.formats.html.markup import CLASSES, NOTHING, VERBS, Html, bar, legend, spark, tag
 from gpugate.webhook.audit.model import Action
 from gpugate.webhook.audit.tally import actions, suppressed
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.audit.formats.presentation import Presentation
     from gpugate.webhook.audit.model import AuditReport, Cost
+    from gpugate.webhook.audit.trend import Figure, Trend
 
 _SIGNS: Final = {Action.DENY: "✕", Action.MUTATE: "±", Action.WARN: "!", Action.ALLOW: "✓"}
 _TILES: Final = {
@@ -123,6 +125,63 @@ def money(report: AuditReport, presentation: Presentation) -> Html:
         ),
         id="money",
     )
+
+
+_MOST_MOVED: Final = 30
+_COLOURS: Final = {
+    "would be denied": "deny",
+    "would be mutated": "mutate",
+    "would get a warning": "warn",
+    "at risk": "risk",
+}
+
+
+def trend(moving: Trend | None) -> Html:
+    """Return each figure with a sparkline over earlier audits, and what is new, gone or changed."""
+    if moving is None:
+        return NOTHING
+    cards = [
+        tag(
+            "li",
+            tag("b", figure.name[:1].upper() + figure.name[1:]),
+            spark(
+                [(point.time.timestamp(), point.value) for point in figure.points],
+                label=f"{figure.name}: {history.value(figure.points[0].value, figure.unit)} on "
+                f"{figure.points[0].time:%Y-%m-%d}, {history.value(figure.now, figure.unit)} now",
+                kind=_COLOURS.get(figure.name, figure.name.replace(" ", "-")),
+            ),
+            tag("strong", f"{history.value(figure.now, figure.unit)}{'/h' if figure.unit == 'usd' else ''}"),
+            tag("small", _since(figure)),
+        )
+        for figure in moving.figures
+    ]
+    intro = (
+        f"{say.plural(len(moving.earlier), 'earlier audit')} since {moving.earlier[0].time:%Y-%m-%d}. "
+        f"Changes are since {moving.base.time:%Y-%m-%d %H:%M %Z}. Each line begins at 0."
+    )
+    moved = moving.moved
+    listed = [tag("li", history.moved_text(entry)) for entry in moved[:_MOST_MOVED]]
+    more = tag("p", f"And {len(moved) - _MOST_MOVED:,} more.", class_="intro") if len(moved) > _MOST_MOVED else NOTHING
+    return tag(
+        "section",
+        tag("h2", "Trend"),
+        tag("p", intro, class_="intro"),
+        *(tag("p", f"Note: {caveat}.", class_="intro") for caveat in moving.caveats),
+        tag("ul", *cards, class_="trend"),
+        tag("h3", "New, gone and changed") if listed else NOTHING,
+        tag("ul", *listed, class_="plain") if listed else NOTHING,
+        more,
+        id="trend",
+    )
+
+
+def _since(figure: Figure) -> str:
+    base, last = history.change(figure, figure.base), history.change(figure, figure.last)
+    parts = [
+        "unchanged" if base == "=" else base or "new",
+        f"{last} since the last audit" if last not in {"", "="} else "",
+    ]
+    return ", ".join(filter(None, parts))
 
 
 def warnings(report: AuditReport) -> Html:

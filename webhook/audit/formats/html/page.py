@@ -110,6 +110,7 @@ def _inline(text: str) -> Html:
 _SECTIONS: Final = {
     "money": "GPU spend",
     "overview": "Objects",
+    "trend": "Trend",
     "spending": "Spend by team",
     "idle": "Idle GPUs",
     "pending": "Pending Pods",
@@ -139,6 +140,7 @@ def render(report: AuditReport, presentation: Presentation) -> str:
         (
             overview.money(report, presentation),
             overview.tiles(report),
+            overview.trend(presentation.trend),
             breakdown.spending(report, presentation),
             breakdown.idle(report, presentation),
             breakdown.pending(report),

@@ -1,0 +1,252 @@
+"""The history of audits: the figures of each run, one line of JSON for each, in a directory with a file for each month.
+
+A line is appended with one write, so that a reader sees all of it or nothing. A line that is not a record, because a write was
+interrupted or another program wrote it, is named and passed over.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from gpugate.policies.engine.config import GpugateError
+from gpugate.webhook.audit import words as say
+from gpugate.webhook.audit.model import Action, AuditReport, Summary, Usd, Use
+from gpugate.webhook.audit.tally import CLUSTER, grouped
+from gpugate.webhook.manifests.within import refuse_link
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+SCHEMA: Final = "gpugate.dev/audit-history/v1"
+DAYS: Final = 90
+"""Older records are not read."""
+MOST_GROUPS: Final = 200
+"""The namespaces and as many teams with the highest counts and costs are recorded by name; the others share `OTHER`."""
+OTHER: Final = "(other)"
+NO_TEAM: Final = "(no team)"
+MOST_LINE: Final = 1 << 20
+MOST_BYTES: Final = 64 << 20
+_FILE: Final = re.compile(r"\d{4}-\d{2}\.ndjson")
+_MOST_NAMED: Final = 3
+
+
+class Counts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Objects by action, and the cost of GPUs in US dollars per hour, of a policy, a namespace or a team."""
+
+    deny: int = 0
+    mutate: int = 0
+    warn: int = 0
+    record: int = 0
+    usd_per_hour: Usd | None = None
+    wasted_usd_per_hour: Annotated[
+        float | None, Meta(description="idle and parked GPUs, US dollars per hour; null if the use is unknown")
+    ] = None
+
+
+class Run(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="schema", tag=SCHEMA):
+    """The figures of one audit."""
+
+    gpugate: Annotated[str, Meta(description="version of gpugate that wrote the record")]
+    time: Annotated[dt.datetime, Meta(tz=True)]
+    coverage: Annotated[float, Meta(ge=0, le=1)]
+    objects: Summary
+    cluster: Annotated[str, Meta(description="name of the cluster; empty for a dump")] = ""
+    selection: Annotated[str, Meta(description="the flags that select objects and policies; empty for all")] = ""
+    usd_per_hour: Annotated[
+        dict[str, float], Meta(description="figure of the report -> US dollars per hour; empty without cost")
+    ] = {}
+    use_coverage: Annotated[
+        float | None, Meta(description="share of the allocated GPUs whose use is known; null without --prometheus")
+    ] = None
+    policies: dict[str, Counts] = {}
+    namespaces: dict[str, Counts] = {}
+    teams: dict[str, Counts] = {}
+
+    @classmethod
+    def of(cls, report: AuditReport, *, cluster: str = "", selection: str = "") -> Run:
+        """Return the figures of an audit.
+
+        Args:
+            report: the audit.
+            cluster: the name of the cluster; empty for a dump, whose files may be named after their date.
+            selection: the flags that select objects and policies.
+        """
+        cost = report.cost
+        figures = {"spend": cost.spend, "at risk": cost.at_risk, **dict(say.spend(cost))} if cost else {}
+        return cls(
+            report.gpugate,
+            report.time,
+            report.coverage,
+            report.summary,
+            cluster,
+            selection,
+            {name: _cents(usd) for name, usd in figures.items()},
+            report.usage.coverage if report.usage else None,
+            _counted(report, "policy"),
+            _largest(_counted(report, "namespace")),
+            _largest(_spending(report, "team")),
+        )
+
+
+def _cents(usd: float) -> float:
+    return round(usd, 4)
+
+
+def _counted(report: AuditReport, by: Literal["policy", "namespace"]) -> dict[str, Counts]:
+    counted = {} if by == "policy" else _spending(report, by)
+    for group in grouped(report, by):
+        found = {action.value: count for action, count in group.objects.items() if action is not Action.ALLOW}
+        if found:
+            counted[group.name] = msgspec.structs.replace(counted.get(group.name, Counts()), **found)
+    return counted
+
+
+def _spending(report: AuditReport, by: Literal["team", "namespace"]) -> dict[str, Counts]:
+    found: dict[str, Counts] = {}
+    for entry in report.cost.spending if report.cost else ():
+        if entry.by == by:
+            wasted = sum(part.usd_per_hour or 0.0 for part in entry.used if part.use in {Use.IDLE, Use.PARKED})
+            name = entry.name or (NO_TEAM if by == "team" else CLUSTER)
+            usd = None if entry.usd_per_hour is None else _cents(entry.usd_per_hour)
+            found[name] = Counts(usd_per_hour=usd, wasted_usd_per_hour=_cents(wasted) if entry.used else None)
+    return found
+
+
+def _largest(groups: dict[str, Counts]) -> dict[str, Counts]:
+    """Return the groups with the highest costs and counts by name, and the sum of the others."""
+    ordered = sorted(
+        groups.items(), key=lambda item: (-(item[1].usd_per_hour or 0), -item[1].deny, -item[1].warn, item[0])
+    )
+    listed, others = dict(ordered[:MOST_GROUPS]), [counts for _, counts in ordered[MOST_GROUPS:]]
+    if others:
+        listed[OTHER] = Counts(
+            deny=sum(counts.deny for counts in others),
+            mutate=sum(counts.mutate for counts in others),
+            warn=sum(counts.warn for counts in others),
+            record=sum(counts.record for counts in others),
+            usd_per_hour=_sum(counts.usd_per_hour for counts in others),
+            wasted_usd_per_hour=_sum(counts.wasted_usd_per_hour for counts in others),
+        )
+    return listed
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return _cents(sum(known)) if known else None
+
+
+class HistoryError(GpugateError):
+    """The directory of a history cannot be read or written."""
+
+
+class History(NamedTuple):
+    """The records of a directory, oldest first, and sentences about the lines that were passed over."""
+
+    runs: tuple[Run, ...]
+    problems: tuple[str, ...] = ()
+
+
+def prepare(directory: Path, now: dt.datetime) -> None:
+    """Create the directory if it does not exist, and check that a record can be appended.
+
+    Raises:
+        HistoryError: the directory cannot be created or written.
+        LinkError: it would be written through a link out of the repository.
+    """
+    refuse_link(directory, "the history")
+    try:
+        directory.mkdir(exist_ok=True)
+        with _file(directory, now).open("ab"):
+            pass
+    except OSError as error:
+        raise _refused(directory, error) from None
+
+
+def append(directory: Path, run: Run) -> None:
+    """Append a record with one write. An interrupted line of an earlier write is ended first.
+
+    Raises:
+        HistoryError: the record cannot be written. What was written of it is removed.
+    """
+    file = _file(directory, run.time)
+    refuse_link(file, "the history")
+    line = msgspec.json.encode(run) + b"\n"
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
+        try:
+            size = os.fstat(descriptor).st_size
+            if size:
+                os.lseek(descriptor, -1, os.SEEK_END)
+                line = line if os.read(descriptor, 1) == b"\n" else b"\n" + line
+            if os.write(descriptor, line) != len(line):
+                os.ftruncate(descriptor, size)
+                raise HistoryError(f"--history {file}: the record was not written completely: check the free space")
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise _refused(file, error) from None
+
+
+def read(directory: Path, now: dt.datetime) -> History:
+    """Read the records of the last `DAYS` days, the newest `MOST_BYTES` of them.
+
+    Raises:
+        HistoryError: the directory or a file in it cannot be read.
+    """
+    first = now - dt.timedelta(days=DAYS)
+    runs: list[Run] = []
+    problems: list[str] = []
+    left = MOST_BYTES
+    try:
+        names = sorted((path for path in directory.iterdir() if _FILE.fullmatch(path.name)), reverse=True)
+        for file in names:
+            if file.stem < f"{first:%Y-%m}":
+                break
+            size = file.stat().st_size
+            if size > left:
+                problems.append(f"{file}: only the last {left >> 20} MiB are read: delete older records")
+            runs += _records(file, max(size - left, 0), problems)
+            left = max(left - size, 0)
+    except OSError as error:
+        raise _refused(directory, error) from None
+    recent = sorted((run for run in runs if first <= run.time), key=lambda run: run.time)
+    more = [f"{directory}: {len(problems) - _MOST_NAMED} more lines passed over"] if len(problems) > _MOST_NAMED else []
+    return History(tuple(recent), (*problems[:_MOST_NAMED], *more))
+
+
+def _records(file: Path, start: int, problems: list[str]) -> Iterator[Run]:
+    decoder = msgspec.json.Decoder(Run)
+    with file.open("rb") as lines:
+        if start:
+            lines.seek(start)
+            lines.readline()
+        number = 0
+        while line := lines.readline(MOST_LINE):
+            number += 1
+            end = line
+            while len(end) == MOST_LINE and not end.endswith(b"\n"):
+                end = lines.readline(MOST_LINE)
+            if not line.strip():
+                continue
+            try:
+                yield decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeError):
+                cause = "not a record of an audit" if end.endswith(b"\n") else "an incomplete record"
+                place = f"{file}" if start else f"{file}:{number}"
+                problems.append(f"{place}: {cause} in the format {SCHEMA}: passed over")
+
+
+def _file(directory: Path, time: dt.datetime) -> Path:
+    return directory / f"{time.astimezone(dt.UTC):%Y-%m}.ndjson"
+
+
+def _refused(path: Path, error: OSError) -> HistoryError:
+    return HistoryError(f"--history {path}: {(error.strerror or 'cannot be used').lower()}")
