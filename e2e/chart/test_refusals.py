@@ -219,6 +219,10 @@ HARMFUL = {
         ("--set", "audit.extraArgs={--as-mode=warn}"),
         "audit.extraArgs contains --as-mode, which the chart sets: remove it, and use audit.asMode",
     ),
+    "a budget without the use of GPUs": (
+        ("--set", "audit.idleBudget=5"),
+        "audit.idleBudget needs the use of GPUs: set audit.prometheus.url",
+    ),
     "a Prometheus of the audit as a flag": (
         ("--set", "audit.extraArgs={--prometheus=http://a}"),
         "audit.extraArgs contains --prometheus, which the chart sets: remove it, and use audit.prometheus.url",

@@ -9,10 +9,16 @@ from typing import Any
 
 import pytest
 import yaml
+from audit_reports import audit
+from msgspec.structs import replace
+from prometheus_client.parser import text_string_to_metric_families
 
 from gpugate.webhook.admission.decisions import OUTCOME_DECISIONS
 from gpugate.webhook.admission.front.limits import FrontEvent
 from gpugate.webhook.admission.metrics import METRICS
+from gpugate.webhook.audit.formats.presentation import Presentation
+from gpugate.webhook.audit.formats.prometheus import render
+from gpugate.webhook.audit.model import Spend, Use, Used
 
 CHART = Path(__file__).parents[2] / "charts" / "gpugate"
 ALERTS: list[dict[str, Any]] = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["alerts"]
@@ -20,6 +26,31 @@ PANELS: list[dict[str, Any]] = json.loads((CHART / "files" / "dashboard.json").r
 EXPRESSIONS = {alert["alert"]: alert["expr"] for alert in ALERTS} | {
     panel["title"]: target["expr"] for panel in PANELS for target in panel["targets"]
 }
+
+
+def _audit_metrics() -> dict[str, set[str]]:
+    """Return each metric of an audit with its labels."""
+    report = audit()
+    assert report.cost
+    used = tuple(Used(use, 1.0, 1.0) for use in Use)
+    spending = tuple(Spend(by, "ml", 1.0, 1.0, used) for by in ("team", "namespace"))
+    report = replace(report, cost=replace(report.cost, used=used, spending=spending))
+    families = text_string_to_metric_families(render(report, Presentation(idle_budget=5.0)))
+    return {family.name: {label for sample in family.samples for label in sample.labels} for family in families}
+
+
+AUDIT = _audit_metrics()
+LABELS = {metric.name: set(metric.labels) for metric in METRICS} | AUDIT
+
+
+def _metrics_in(expression: str) -> set[str]:
+    return {re.sub("_bucket$", "", name) for name in re.findall(r"\bgpugate_\w+", expression)}
+
+
+def _labels_in(expression: str) -> set[str]:
+    return {label for name in _metrics_in(expression) for label in LABELS.get(name, ())}
+
+
 VALUES = {
     "decision": OUTCOME_DECISIONS,
     "code": ("400", "413", "422", "500", "504", "other"),
@@ -29,17 +60,14 @@ VALUES = {
 
 @pytest.mark.parametrize("expression", EXPRESSIONS.values(), ids=EXPRESSIONS)
 def test_every_metric_exists(expression: str) -> None:
-    known = {metric.name for metric in METRICS}
-    used = {re.sub("_bucket$", "", name) for name in re.findall(r"\bgpugate_\w+", expression)}
-
-    assert used
-    assert used <= known
+    assert _metrics_in(expression)
+    assert _metrics_in(expression) <= LABELS.keys()
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS.values(), ids=EXPRESSIONS)
 def test_every_label_exists_on_its_metric(expression: str) -> None:
     """Prometheus adds `namespace`, `job` and `pod` to all scraped series; a histogram has `le`."""
-    labels = {label for metric in METRICS if metric.name in expression for label in metric.labels}
+    labels = _labels_in(expression)
     grouped = {name for names in re.findall(r"by \((.*?)\)", expression) for name in names.split(", ")}
     selected = dict(re.findall(r'(\w+)[=!]~?"(.*?)"', expression))
 
@@ -53,7 +81,7 @@ def test_every_label_exists_on_its_metric(expression: str) -> None:
 def test_texts_use_labels_of_the_alert(alert: dict[str, Any]) -> None:
     used = set(re.findall(r"\$labels\.(\w+)", " ".join(alert["annotations"].values())))
     grouped = re.match(r"\w+ by \((.*?)\)", alert["expr"])
-    existing = {label for metric in METRICS if metric.name in alert["expr"] for label in metric.labels} | {"pod"}
+    existing = _labels_in(alert["expr"]) | {"pod"}
 
     assert used <= (set(grouped[1].split(", ")) if grouped else existing)
 
@@ -85,6 +113,13 @@ def test_the_documentation_lists_the_same_alerts() -> None:
     documented = re.findall(r"^\|.*\| `([^`]+)`", table, re.MULTILINE)
 
     assert {expression.replace("\\|", "|") for expression in documented} == {alert["expr"] for alert in ALERTS}
+
+
+def test_the_documentation_lists_the_metrics_of_the_audit() -> None:
+    page = (CHART.parents[1] / "docs" / "metrics.md").read_text()
+    rows = re.findall(r"^\| `(gpugate_audit_\w+)` \|(.*?)\|", page, re.MULTILINE)
+
+    assert {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in rows} == AUDIT
 
 
 def test_the_page_of_alerts_has_a_section_for_each() -> None:

@@ -230,6 +230,8 @@ def _refuse(args: argparse.Namespace) -> None:
                 value for name, value in vars(args).items() if name.startswith("prometheus_") and name not in _DEFAULTS
             )
         ),
+        "--idle-budget needs the use of GPUs: add --prometheus URL": args.idle_budget is not None
+        and not args.prometheus,
         "--discount and --no-cost contradict each other: remove one of them": args.discount and args.no_cost,
         "--price-table and --no-cost contradict each other: remove one of them": args.price_table and args.no_cost,
         "--write-exemptions needs --exemption-owner NAME": (args.write_exemptions and not args.exemption_owner.strip()),
@@ -484,6 +486,7 @@ def write(report: AuditReport, covered: Covered, request: Asked, args: argparse.
             hours_per_month=args.hours_per_month,
             comparison=comparison,
             trend=moved,
+            idle_budget=args.idle_budget,
             rbac=rights(request.ruleset, args),
             seconds=time.perf_counter() - request.started,
             docs=args.docs_url or "",

@@ -145,6 +145,12 @@ def _add_use(command: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="time before the audit to look at, from 30m to 30d (default: 24h)",
     )
+    add(
+        "--idle-budget",
+        type=_amount,
+        metavar="USD",
+        help="what idle and parked GPUs may cost per hour; reports and metrics compare with it",
+    )
     add("--prometheus-token-file", type=Path, metavar="FILE", help="file with a bearer token")
     add("--prometheus-user", default="", metavar="NAME", help="user for basic authentication")
     add("--prometheus-password-file", type=Path, metavar="FILE", help="file with the password of this user")
@@ -267,6 +273,13 @@ def _add_outcome(command: argparse.ArgumentParser) -> None:
 def _positive(text: str) -> float:
     value = float(text)
     if not 0 < value < float("inf"):
+        raise ValueError
+    return value
+
+
+def _amount(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < float("inf"):
         raise ValueError
     return value
 

@@ -16,8 +16,8 @@ from msgspec import Meta
 
 from gpugate.policies.engine.config import GpugateError
 from gpugate.webhook.audit import words as say
-from gpugate.webhook.audit.model import Action, AuditReport, Summary, Usd, Use
-from gpugate.webhook.audit.tally import CLUSTER, grouped
+from gpugate.webhook.audit.model import Action, AuditReport, Summary, Usd
+from gpugate.webhook.audit.tally import CLUSTER, grouped, idle_or_parked
 from gpugate.webhook.manifests.within import refuse_link
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Counts(msgspec.Struct, frozen=True, omit_defaults=True):
     warn: int = 0
     record: int = 0
     usd_per_hour: Usd | None = None
-    wasted_usd_per_hour: Annotated[
+    idle_or_parked_usd_per_hour: Annotated[
         float | None, Meta(description="idle and parked GPUs, US dollars per hour; null if the use is unknown")
     ] = None
 
@@ -112,10 +112,11 @@ def _spending(report: AuditReport, by: Literal["team", "namespace"]) -> dict[str
     found: dict[str, Counts] = {}
     for entry in report.cost.spending if report.cost else ():
         if entry.by == by:
-            wasted = sum(part.usd_per_hour or 0.0 for part in entry.used if part.use in {Use.IDLE, Use.PARKED})
             name = entry.name or (NO_TEAM if by == "team" else CLUSTER)
             usd = None if entry.usd_per_hour is None else _cents(entry.usd_per_hour)
-            found[name] = Counts(usd_per_hour=usd, wasted_usd_per_hour=_cents(wasted) if entry.used else None)
+            found[name] = Counts(
+                usd_per_hour=usd, idle_or_parked_usd_per_hour=_cents(idle_or_parked(entry.used)) if entry.used else None
+            )
     return found
 
 
@@ -132,7 +133,7 @@ def _largest(groups: dict[str, Counts]) -> dict[str, Counts]:
             warn=sum(counts.warn for counts in others),
             record=sum(counts.record for counts in others),
             usd_per_hour=_sum(counts.usd_per_hour for counts in others),
-            wasted_usd_per_hour=_sum(counts.wasted_usd_per_hour for counts in others),
+            idle_or_parked_usd_per_hour=_sum(counts.idle_or_parked_usd_per_hour for counts in others),
         )
     return listed
 

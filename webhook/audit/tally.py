@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.audit.model import Action, worst
+from gpugate.webhook.audit.model import Action, Use, worst
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from gpugate.webhook.audit.model import AllocatedGpus, Audited, AuditReport, Cost, Finding
+    from gpugate.webhook.audit.model import AllocatedGpus, Audited, AuditReport, Cost, Finding, Used
 
 Sharing = Literal["namespace", "policy", "kind", "owner"]
 CLUSTER: Final = "(cluster)"
@@ -82,6 +82,11 @@ def usd(allocated: Iterable[AllocatedGpus]) -> float | None:
 def uses(cost: Cost) -> list[tuple[str, float]]:
     """Return each use of allocated GPUs with its cost in USD per hour; empty if no use is known."""
     return [(part.use.value, part.usd_per_hour or 0.0) for part in cost.used]
+
+
+def idle_or_parked(used: Iterable[Used]) -> float:
+    """Return the cost of GPUs that did not work, in USD per hour."""
+    return sum(part.usd_per_hour or 0.0 for part in used if part.use in {Use.IDLE, Use.PARKED})
 
 
 def suppressed(report: AuditReport) -> Iterator[tuple[Audited, Finding]]:

@@ -170,7 +170,7 @@ _FIGURES: Final[Mapping[str, tuple[Unit, Callable[[Run], float | None]]]] = {
 }
 _COVERED: Final = 0.005
 _OBJECTS: Final = (("denied", "deny"), ("mutated", "mutate"), ("with a warning", "warn"))
-_MONEY: Final = (("spend", "usd_per_hour"), ("idle or parked", "wasted_usd_per_hour"))
+_MONEY: Final = (("spend", "usd_per_hour"), ("idle or parked", "idle_or_parked_usd_per_hour"))
 
 
 def _moved(
@@ -185,7 +185,9 @@ def _moved(
             values = (getattr(old, key) if old else None), (getattr(new, key) if new else None)
             unit: Unit = "objects" if isinstance(values[0] if values[0] is not None else values[1], int) else "usd"
             # A use that was not measured in one of the runs did not move.
-            unknown = key == "wasted_usd_per_hour" and ((old and values[0] is None) or (new and values[1] is None))
+            unknown = key == "idle_or_parked_usd_per_hour" and (
+                (old and values[0] is None) or (new and values[1] is None)
+            )
             if not unknown and abs((values[1] or 0) - (values[0] or 0)) > _CENT:
                 yield Moved(by, name, what, *values, unit)
 

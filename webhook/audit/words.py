@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.audit.model import Action, Use
-from gpugate.webhook.audit.tally import code, model, usd, uses
+from gpugate.webhook.audit.tally import code, idle_or_parked, model, usd, uses
 from gpugate.webhook.report import words
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ COST_DEFINITIONS: Final = {
     "the model (at least 45 W). The exporter probably reports a wrong activity.",
     "unknown": "There is no series, too few samples, or the Pod is younger than the window. Such a GPU never counts as idle.",
     "team": "The value of the first label that pods/missing-cost-labels requires (default: team), of the Pod or of its namespace.",
+    "budget": "What idle and parked GPUs may cost per hour, from --idle-budget. Unallocated GPUs do not count towards it.",
     "month": "The hourly figure times --hours-per-month (default: 730).",
 }
 
@@ -142,6 +143,20 @@ def evidence(audited: Audited, part: Used) -> str:
     """Return the evidence for the use of an object's first device with it, and the number of the others."""
     reasons = [device.reason for device in audited.devices if device.use is part.use]
     return f"{reasons[0]} (and {plural(len(reasons) - 1, 'other device')})" if len(reasons) > 1 else "".join(reasons)
+
+
+def budget(cost: Cost, limit: float | None) -> str:
+    """Return how the cost of idle and parked GPUs compares with its budget; empty without a budget, or if the use is unknown."""
+    if limit is None or not cost.used:
+        return ""
+    over = idle_or_parked(cost.used) - limit
+    state = f"exceeded by ${money(over)}/h" if is_over(cost, limit) else f"${money(-over)}/h left"
+    return f"budget for idle and parked GPUs: ${money(limit)}/h, {state}"
+
+
+def is_over(cost: Cost, limit: float | None) -> bool:
+    """Return whether idle and parked GPUs cost more than their budget."""
+    return limit is not None and idle_or_parked(cost.used) > limit
 
 
 def percent(share: float) -> str:

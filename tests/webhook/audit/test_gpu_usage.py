@@ -26,7 +26,7 @@ def server() -> Iterator[str]:
 def written(server: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("audit")
     outputs = [f"-o={name}={folder / name}" for name in FORMATS]
-    assert command.main(["--from", str(PLATFORM), "--prometheus", server, *outputs]) == 0
+    assert command.main(["--from", str(PLATFORM), "--prometheus", server, "--idle-budget", "20", *outputs]) == 0
     return {name: (folder / name).read_text(encoding="utf-8") for name in FORMATS}
 
 
@@ -82,6 +82,11 @@ def test_the_text_begins_with_the_spend_and_lists_the_idle_gpus(written: dict[st
         ("prometheus", 'gpugate_audit_gpu_use_usd_per_hour{use="idle"} 27.52'),
         ("prometheus", 'gpugate_audit_team_gpu_usd_per_hour{team="training"} 137.6'),
         ("prometheus", "gpugate_audit_gpu_spend_usd_per_hour 296.1"),
+        ("prometheus", 'gpugate_audit_namespace_idle_or_parked_usd_per_hour{namespace="research"} 27.52'),
+        ("prometheus", "gpugate_audit_idle_budget_usd_per_hour 20\n"),
+        ("text", "\n  budget for idle and parked GPUs: $20.00/h, exceeded by $"),
+        ("markdown", "**Budget for idle and parked GPUs: $20.00/h, exceeded by $"),
+        ("html", "<p class=over>Budget for idle and parked GPUs: $20.00/h, exceeded by $"),
     ],
 )
 def test_each_format_shows_the_use(name: str, text: str, written: dict[str, str]) -> None:
@@ -119,6 +124,8 @@ def test_a_server_that_is_away_leaves_the_rest_of_the_audit(capsys: pytest.Captu
         (["--discount", "Spot=10"], "invalid discount 'Spot=10'"),
         (["--discount", "spot"], "invalid discount 'spot'"),
         (["--prometheus", "http://a", "--prometheus-matcher", 'a="b"} or up{c="d"'], "invalid matcher"),
+        (["--idle-budget", "5"], "--idle-budget needs the use of GPUs: add --prometheus URL"),
+        (["--prometheus", "http://a", "--idle-budget", "-1"], "--idle-budget"),
         (["--prometheus-tenant", "a"], "the --prometheus-* options need an address"),
         (["--prometheus", "http://a", "--prometheus-window", "29m"], "invalid time '29m'"),
         (["--prometheus", "http://a", "--prometheus-window", "31d"], "invalid time '31d'"),

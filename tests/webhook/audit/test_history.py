@@ -37,7 +37,7 @@ def test_a_record_has_the_figures_of_the_report() -> None:
     assert run.usd_per_hour == {
         "spend": 20.0, "at risk": report.cost.at_risk, "busy": 6.0, "idle": 4.0, "parked": 1.5, "unallocated": 8.5,
     }  # fmt: skip
-    assert run.teams == {NO_TEAM: Counts(usd_per_hour=11.5, wasted_usd_per_hour=5.5), "ml": Counts()}
+    assert run.teams == {NO_TEAM: Counts(usd_per_hour=11.5, idle_or_parked_usd_per_hour=5.5), "ml": Counts()}
     assert run.use_coverage == 0.9
     assert sum(counts.deny for counts in run.namespaces.values()) == report.summary.deny
 

@@ -63,6 +63,9 @@ def _cost(report: AuditReport, presentation: Presentation) -> Iterator[str]:
     yield from ("", f"**GPU spend: ${say.money(cost.spend)} per hour** (${say.money(cost.spend, hours)} per month).")
     parts = ", ".join(f"{name} ${say.money(usd)}" for name, usd in say.spend(cost))
     yield f"Per hour: {parts}. {escaped(cost.prices)}"
+    budget = say.budget(cost, presentation.idle_budget)
+    if budget:
+        yield from ("", f"**{budget[:1].upper()}{budget[1:]}.**")
     yield from (
         "",
         f"Objects that would be denied: ${say.money(cost.at_risk)} per hour (${say.money(cost.at_risk, hours)} per month).",

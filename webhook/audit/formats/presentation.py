@@ -64,6 +64,7 @@ class Presentation:
         hours_per_month: the hours in a month, for monthly costs.
         comparison: the difference to an earlier audit.
         trend: how the figures moved over earlier audits.
+        idle_budget: what idle and parked GPUs may cost in USD per hour; None without a budget.
         rbac: the RBAC objects that the audit needs, as YAML.
         seconds: the duration of the run.
         docs: the address of the documentation site; empty if unknown.
@@ -77,6 +78,7 @@ class Presentation:
     hours_per_month: float = HOURS_PER_MONTH
     comparison: Comparison | None = None
     trend: Trend | None = None
+    idle_budget: float | None = None
     rbac: str = ""
     seconds: float | None = None
     docs: str = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.audit.model import Action
-from gpugate.webhook.audit.tally import actions, grouped, suppressed
+from gpugate.webhook.audit.tally import actions, grouped, idle_or_parked, suppressed
 from gpugate.webhook.report.plain import plain
 
 if TYPE_CHECKING:
@@ -23,11 +23,21 @@ if TYPE_CHECKING:
 MOST_NAMESPACES: Final = 200
 MOST_POOLS: Final = 200
 OTHER: Final = "(other)"
+_IDLE: Final = "Cost of idle and parked GPUs in USD per hour"
 
 
-def render(report: AuditReport, presentation: Presentation) -> str:  # noqa: ARG001 -- every format is called alike
+def render(report: AuditReport, presentation: Presentation) -> str:
     """Write an audit."""
-    return "".join(f"{line}\n" for line in _lines(report))
+    return "".join(f"{line}\n" for line in (*_lines(report), *_budget(presentation)))
+
+
+def _budget(presentation: Presentation) -> Iterator[str]:
+    if presentation.idle_budget is not None:
+        yield from _family(
+            "idle_budget_usd_per_hour",
+            "Budget for idle and parked GPUs in USD per hour",
+            [({}, presentation.idle_budget)],
+        )
 
 
 def _lines(report: AuditReport) -> Iterator[str]:
@@ -64,13 +74,19 @@ def _cost(report: AuditReport) -> Iterator[str]:
     if cost.used:
         used = [({"use": part.use.value}, part.usd_per_hour or 0.0) for part in cost.used]
         yield from _family("gpu_use_usd_per_hour", "Cost of allocated GPUs in USD per hour, by use", used)
+        yield from _family("idle_or_parked_usd_per_hour", _IDLE, [({}, idle_or_parked(cost.used))])
     for by in ("team", "namespace"):
         spending: dict[str, float] = {}
+        idling: dict[str, float] = {}
         for index, spend in enumerate(entry for entry in cost.spending if entry.by == by):
             group = spend.name if index < MOST_NAMESPACES else OTHER
             spending[group] = spending.get(group, 0.0) + (spend.usd_per_hour or 0.0)
+            idling[group] = idling.get(group, 0.0) + idle_or_parked(spend.used)
         samples = [({by: group}, usd) for group, usd in spending.items()]
         yield from _family(f"{by}_gpu_usd_per_hour", f"Cost of allocated GPUs in USD per hour, by {by}", samples)
+        if cost.used:
+            samples = [({by: group}, usd) for group, usd in idling.items()]
+            yield from _family(f"{by}_idle_or_parked_usd_per_hour", f"{_IDLE}, by {by}", samples)
     yield from _family("unpriced_gpus", "GPUs without a price", [({}, cost.unpriced_gpus)])
     yield from _family("unbounded", "NodePools and autoscalers without a limit on GPUs", [({}, len(cost.unbounded))])
     yield from _family(

@@ -141,6 +141,9 @@ def cost(report: AuditReport, presentation: Presentation, most: int = 0) -> Iter
             f"  use in {_window(report.usage.window_seconds)} known for {say.percent(report.usage.coverage)} of the allocated GPUs, "
             f"from {report.usage.source}"
         )
+    budget = say.budget(total, presentation.idle_budget)
+    if budget:
+        yield f"  {paint(budget, RED) if say.is_over(total, presentation.idle_budget) else budget}"
     at_risk = paint(f"${say.money(total.at_risk)}/h", BOLD, *((RED,) if total.at_risk else ()))
     yield f"  at risk: {at_risk} (${say.money(total.at_risk, hours)} per month) of objects that would be denied"
     for unbounded in total.unbounded[: most or None]:

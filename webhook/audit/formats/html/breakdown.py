@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from gpugate.webhook.audit import words as say
 from gpugate.webhook.audit.formats.html import markup
 from gpugate.webhook.audit.formats.html.markup import CLASSES, NOTHING, VERBS, Html, bar, legend, tag
-from gpugate.webhook.audit.model import Action, Use
-from gpugate.webhook.audit.tally import Group, grouped
+from gpugate.webhook.audit.model import Action
+from gpugate.webhook.audit.tally import Group, grouped, idle_or_parked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,9 +86,7 @@ def _parts(entry: Spend) -> list[markup.Part]:
 
 
 def _wasted(entry: Spend) -> float | None:
-    if not entry.used:
-        return None
-    return sum(part.usd_per_hour or 0.0 for part in entry.used if part.use in {Use.IDLE, Use.PARKED})
+    return idle_or_parked(entry.used) if entry.used else None
 
 
 def idle(report: AuditReport, presentation: Presentation) -> Html:

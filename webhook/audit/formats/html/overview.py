@@ -93,7 +93,7 @@ def money(report: AuditReport, presentation: Presentation) -> Html:
     summary = ", ".join(f"{name} ${say.money(usd)}" for _, name, usd in figures)
     idle = sum(usd for name, usd in say.spend(cost) if name in _WASTE)
     wasted = f"${say.money(idle, hours)} per month idle, parked or unallocated; " if cost.used else ""
-    usage = report.usage
+    budget, usage = say.budget(cost, presentation.idle_budget), report.usage
     known = (
         f"Use in {usage.window_seconds / 3600:g} h known for {say.percent(usage.coverage)} of the allocated GPUs, from {usage.source}. "
         if usage
@@ -109,6 +109,13 @@ def money(report: AuditReport, presentation: Presentation) -> Html:
             tag("span", f"{wasted}${say.money(cost.at_risk)} per hour at risk"),
             class_="headline",
         ),
+        tag(
+            "p",
+            f"{budget[:1].upper()}{budget[1:]}.",
+            class_="over" if say.is_over(cost, presentation.idle_budget) else "intro",
+        )
+        if budget
+        else NOTHING,
         bar(
             [(name, usd) for name, _, usd in figures],
             cost.spend,
