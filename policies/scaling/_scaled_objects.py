@@ -15,6 +15,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.scaling import _queries
+from gpugate.policies.sdk import promql
 from gpugate.policies.sdk.facts import Known, Need, each, named, object_doubt
 from gpugate.policies.sdk.findings import Patch, Skip, Stance
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, NODE_POOL_LABEL, limits, matching_types, pool_requirements
@@ -27,9 +28,9 @@ from gpugate.policies.sdk.structs import Struct
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.scaling._queries import Query
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
+    from gpugate.policies.sdk.promql import Query
     from gpugate.policies.sdk.quantity import Amount
 
 _BY_UTILISATION: Final = frozenset({"cpu", "memory"})
@@ -216,7 +217,7 @@ def has_formula(scaled_object: Field) -> bool:
 def queries(scaled_object: Field, _: AnyContext) -> tuple[tuple[Field, Query], ...]:
     """Return each Prometheus trigger with its query. `ctx.derived(queries)` caches them."""
     return tuple(
-        (trigger, _queries.read(trigger["metadata", "query"].text))
+        (trigger, promql.read(trigger["metadata", "query"].text))
         for trigger in scaled_object["spec", "triggers"]
         if trigger["type"].text == "prometheus"
     )

@@ -36,9 +36,9 @@ from gpugate.policies.sdk.scale_targets import TARGET_NEEDS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.scaling._queries import Selector
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
+    from gpugate.policies.sdk.promql import Selector
 
 _FOR_COUNTERS: Final = frozenset({"increase", "irate", "rate"})
 

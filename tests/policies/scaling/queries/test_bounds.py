@@ -4,7 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from gpugate.policies.scaling._queries import most, read
+from gpugate.policies.scaling._queries import most
+from gpugate.policies.sdk.promql import read
 
 BOUNDS = {
     "an average": ('avg(DCGM_FI_DEV_GPU_UTIL{pod=~"a-.*"})', 100),

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.policies.scaling._queries import only_of_own_pods, read
+from gpugate.policies.scaling._queries import only_of_own_pods
+from gpugate.policies.sdk.promql import read
 
 OWN = {
     "a server's metric": "sum(vllm:num_requests_waiting)",

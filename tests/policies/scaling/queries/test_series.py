@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.policies.scaling._queries import has_result_without_series, read, series_of_each_pod
+from gpugate.policies.scaling._queries import has_result_without_series, series_of_each_pod
+from gpugate.policies.sdk.promql import read
 
 MANY = [
     pytest.param("vllm:num_requests_waiting", id="a bare name"),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpugate.policies.scaling._queries import LONGEST, Matcher, read
+from gpugate.policies.sdk.promql import LONGEST, Matcher, read
 
 METRICS = {
     "a name": ("vllm:num_requests_running", ["vllm:num_requests_running"]),
