@@ -66,6 +66,7 @@ RESOURCE_QUOTA = Kind("", ("v1",), "ResourceQuota", "resourcequotas")
 LIMIT_RANGE = Kind("", ("v1",), "LimitRange", "limitranges")
 PERSISTENT_VOLUME = Kind("", ("v1",), "PersistentVolume", "persistentvolumes", namespaced=False)
 PERSISTENT_VOLUME_CLAIM = Kind("", ("v1",), "PersistentVolumeClaim", "persistentvolumeclaims")
+SERVICE = Kind("", ("v1",), "Service", "services")
 STORAGE_CLASS = Kind("storage.k8s.io", ("v1",), "StorageClass", "storageclasses", namespaced=False)
 
 DEPLOYMENT = Kind("apps", ("v1",), "Deployment", "deployments")
@@ -143,6 +144,9 @@ XGBOOST_JOB = Kind("kubeflow.org", ("v1",), "XGBoostJob", "xgboostjobs")
 LOCAL_QUEUE = Kind("kueue.x-k8s.io", ("v1beta1", "v1beta2"), "LocalQueue", "localqueues")
 CLUSTER_QUEUE = Kind("kueue.x-k8s.io", ("v1beta1", "v1beta2"), "ClusterQueue", "clusterqueues", namespaced=False)
 RESOURCE_FLAVOR = Kind("kueue.x-k8s.io", ("v1beta1", "v1beta2"), "ResourceFlavor", "resourceflavors", namespaced=False)
+# Of the Prometheus Operator.
+PROMETHEUS_RULE = Kind("monitoring.coreos.com", ("v1",), "PrometheusRule", "prometheusrules")
+SERVICE_MONITOR = Kind("monitoring.coreos.com", ("v1",), "ServiceMonitor", "servicemonitors")
 # The configuration of NVIDIA's GPU operator; a cluster has one.
 CLUSTER_POLICY = Kind("nvidia.com", ("v1",), "ClusterPolicy", "clusterpolicies", namespaced=False)
 

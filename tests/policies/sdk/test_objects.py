@@ -52,6 +52,7 @@ persistentvolumes        v1                                 false PersistentVolu
 poddisruptionbudgets     policy/v1                          true  PodDisruptionBudget
 pods                     v1                                 true  Pod
 pods/ephemeralcontainers v1                                 true  Pod
+prometheusrules          monitoring.coreos.com/v1           true  PrometheusRule
 provisioners             karpenter.sh/v1alpha3              false Provisioner
 provisioners             karpenter.sh/v1alpha4              false Provisioner
 provisioners             karpenter.sh/v1alpha5              false Provisioner
@@ -85,6 +86,8 @@ resourceslices           resource.k8s.io/v1beta2            false ResourceSlice
 scalablenodegroups       karpenter.sh/v1alpha1              true  ScalableNodeGroup
 scaledjobs               keda.sh/v1alpha1                   true  ScaledJob
 scaledobjects            keda.sh/v1alpha1                   true  ScaledObject
+servicemonitors          monitoring.coreos.com/v1           true  ServiceMonitor
+services                 v1                                 true  Service
 statefulsets             apps/v1                            true  StatefulSet
 storageclasses           storage.k8s.io/v1                  false StorageClass
 tfjobs                   kubeflow.org/v1                    true  TFJob
