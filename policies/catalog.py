@@ -23,6 +23,7 @@ IDS: Final = (
     "claims/whole-node-allocation",
     "disruption/blocking-pdb",
     "disruption/missing-inference-pdb",
+    "monitoring/idle-gpu",
     "monitoring/stale-metric",
     "monitoring/unscraped-dcgm",
     "monitoring/wrong-formula",

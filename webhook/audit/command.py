@@ -33,6 +33,7 @@ from gpugate.webhook.audit.formats.presentation import Presentation
 from gpugate.webhook.audit.gpu_usage import measure, with_usage
 from gpugate.webhook.audit.history import Run, append, prepare
 from gpugate.webhook.audit.history import read as read_history
+from gpugate.webhook.audit.idle_findings import with_idle_findings
 from gpugate.webhook.audit.live import LiveSource, Throttle
 from gpugate.webhook.audit.model import Action
 from gpugate.webhook.audit.prometheus import Login
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.catalogue import CatalogueFile
     from gpugate.policies.sdk.objects import Kind
+    from gpugate.webhook.audit.cost.gpu_use import PodUse
     from gpugate.webhook.audit.model import AuditReport
     from gpugate.webhook.audit.prometheus import Prometheus
     from gpugate.webhook.audit.records import Covered
@@ -421,20 +423,27 @@ def rights(ruleset: Ruleset, args: argparse.Namespace) -> str:
 
 
 def costed(scanned: Scan, plan: Plan, ruleset: Ruleset, window: Window) -> AuditReport:
-    """Return the report with costs and the use of GPUs, the worst objects first."""
+    """Return the report with costs, the use of GPUs and the findings about it, the worst objects first."""
+    report, uses = _with_cost(scanned, plan, ruleset, window)
+    today = report.time.astimezone(dt.UTC).date()
+    report = with_idle_findings(report, uses, ruleset, scanned.exemptions, today)
+    return replace(report, audited=worst_first(report.audited))
+
+
+def _with_cost(scanned: Scan, plan: Plan, ruleset: Ruleset, window: Window) -> tuple[AuditReport, tuple[PodUse, ...]]:
     report = replace(scanned.report, remarks=(*scanned.report.remarks, *plan.remarks))
     if plan.prices is None:
-        return report
+        return report, ()
     config, inventory = ruleset.config, scanned.inventory
     nodes = {node.name for node in inventory.nodes}
     measured, usage = measure(plan.server, window, nodes, report.time) if plan.server else (None, None)
     prices = plan.prices.extended(inventory.types)
     money = cost_of(inventory, report.audited, prices, config.platform, config.target, measured)
     if money is None:
-        return replace(report, remarks=(*report.remarks, "nodes could not be read: the cost is unknown"))
+        return replace(report, remarks=(*report.remarks, "nodes could not be read: the cost is unknown")), ()
     audited = (replace(owner, allocated=money.allocated.get(owner.object, ())) for owner in report.audited)
-    report = replace(report, audited=worst_first(audited), cost=money.cost, remarks=(*report.remarks, *money.remarks))
-    return with_usage(report, usage, money.uses, window) if usage else report
+    report = replace(report, audited=tuple(audited), cost=money.cost, remarks=(*report.remarks, *money.remarks))
+    return (with_usage(report, usage, money.uses, window) if usage else report), money.uses
 
 
 @dataclass(frozen=True, slots=True)

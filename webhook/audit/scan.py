@@ -304,12 +304,14 @@ class Scan:
         inventory: what costs are computed from.
         covered: the policies that would deny objects once their findings are exempt.
         facts: the cluster data that the objects were evaluated with.
+        exemptions: those that lowered a finding, by their places in the configuration.
     """
 
     report: AuditReport
     inventory: Inventory
     covered: Covered
     facts: Facts
+    exemptions: frozenset[int] = frozenset()
 
 
 def scan(source: Source, ruleset: Ruleset, options: Options) -> Scan:
@@ -338,6 +340,7 @@ def scan(source: Source, ruleset: Ruleset, options: Options) -> Scan:
         ),
         covered_policies(tools.records.selected()),
         tools.facts,
+        frozenset(tools.exemptions),
     )
 
 
