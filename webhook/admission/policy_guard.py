@@ -48,6 +48,7 @@ _TICK_SECONDS: Final = 0.02
 MOST_BYTES: Final = 256 * 2**20
 # The time in which all policies must be loaded, on a busy node too.
 _TRIAL_SECONDS: Final = 15.0
+_ORPHAN_SECONDS: Final = 5.0
 
 _HEADER: Final = struct.Struct("=16s")
 _STATE: Final = struct.Struct("=Id")  # failures, and the time until which the policy is off
@@ -305,41 +306,88 @@ class Guarding:
         return replace(handler, run=call)
 
 
+class Trial:
+    """A load of policies in a process of its own, which is started in a process without threads.
+
+    Args:
+        load: loads the policies.
+        seconds: the time limit.
+    """
+
+    def __init__(self, load: Callable[[], object], seconds: float = _TRIAL_SECONDS) -> None:
+        self._seconds = seconds
+        self._end = monotonic() + seconds
+        context = multiprocessing.get_context("fork")
+        self._answer, theirs = context.Pipe(duplex=False)
+        self._process = context.Process(target=_try, args=(theirs, load, seconds), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def is_passed(self, seconds: float) -> bool:
+        """Tell whether the policies were loaded; wait for it some seconds at most. Not to be called after that.
+
+        Raises:
+            GpugateError: they cannot be loaded; the text of the error is that of `load`.
+            OwnPolicyError: loading takes too long, ends the process or starts a thread.
+        """
+        if not self._answer.poll(max(0.0, min(seconds, self._end - monotonic()))):
+            if monotonic() < self._end:
+                return False
+            self.stop()
+            raise OwnPolicyError(
+                f"the policies are not loaded within {self._seconds:g} s: remove slow code at the top level of the files"
+            )
+        try:
+            answer = self._answer.recv()
+        except EOFError:
+            self._process.join()
+            raise OwnPolicyError(
+                f"a policy ends the process while it is loaded (exit code {self._process.exitcode}): remove this code"
+            ) from None
+        finally:
+            self.stop()
+        if isinstance(answer, GpugateError):
+            raise answer
+        return True
+
+    def stop(self) -> None:
+        """End the process. It may ignore every signal that it can."""
+        self._answer.close()
+        self._process.kill()
+        self._process.join()
+
+
 def trial(load: Callable[[], object], seconds: float = _TRIAL_SECONDS) -> None:
-    """Load policies in a process of its own, in at most some seconds; call it in a process without threads.
+    """Load policies in a process of its own, in at most some seconds; a SIGTERM ends both processes.
 
     Raises:
         GpugateError: they cannot be loaded; the text of the error is that of `load`.
         OwnPolicyError: loading takes too long, ends the process or starts a thread.
     """
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_try, args=(theirs, load), daemon=True)
-    process.start()
-    theirs.close()
+    # The first process of a container gets no signal that it does not handle.
+    before = signal.signal(signal.SIGTERM, _leave)
+    started = Trial(load, seconds)
     try:
-        if not ours.poll(seconds):
-            raise OwnPolicyError(
-                f"the policies are not loaded within {seconds:g} s: remove slow code at the top level of the files"
-            )
-        answer = ours.recv()
-    except EOFError:
-        process.join()
-        raise OwnPolicyError(
-            f"a policy ends the process while it is loaded (exit code {process.exitcode}): remove this code"
-        ) from None
+        while not started.is_passed(seconds):
+            pass
+    except BaseException:
+        started.stop()
+        raise
     finally:
-        ours.close()
-        process.kill()
-        process.join()
-    if isinstance(answer, GpugateError):
-        raise answer
+        signal.signal(signal.SIGTERM, before)
 
 
-def _try(connection: Connection[Any, Any], load: Callable[[], object]) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+def _leave(number: int, _frame: FrameType | None) -> None:
+    # The exit code of a process that the signal ends, as shells report it.
+    raise SystemExit(128 + number)
+
+
+def _try(connection: Connection[Any, Any], load: Callable[[], object], seconds: float) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
+    # Ends this process if the parent was killed and cannot.
+    signal.setitimer(signal.ITIMER_REAL, seconds + _ORPHAN_SECONDS)
     before = address_space()
     if before:
         _, hard = resource.getrlimit(resource.RLIMIT_AS)

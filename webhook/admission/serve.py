@@ -15,12 +15,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from gpugate import __version__
+from gpugate.policies.engine.config import GpugateError
 from gpugate.webhook.admission.certificate import Certificate, LeafMemory, names
 from gpugate.webhook.admission.front.handover import HandOver
 from gpugate.webhook.admission.front.server import listen
 from gpugate.webhook.admission.log import Log, capture_libraries
 from gpugate.webhook.admission.options import ServeError, ServeOptions
-from gpugate.webhook.admission.policy_guard import Guard, Guarding, trial
+from gpugate.webhook.admission.policy_guard import Guard, Guarding, Trial, trial
 from gpugate.webhook.admission.policy_reload import PolicyFileWatch, RulesFiles
 from gpugate.webhook.admission.serve_worker import run_expensive, run_worker
 from gpugate.webhook.admission.shared import Shared, now
@@ -66,6 +67,9 @@ def return_large_blocks() -> None:
         mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
         mallopt(_M_TRIM_THRESHOLD, _LARGE_BLOCK)
 
+
+# Most policies are loaded in less. The supervisor handles no signal meanwhile.
+_TRIAL_WAIT_SECONDS: Final = 0.3
 
 # The prefix of the line with the server's URL; scripts wait for it.
 READY = "ready: "
@@ -170,6 +174,8 @@ class _Parent:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._policy_file = PolicyFileWatch(shared.files, shared.rules, self._use, self._reloaded, self._admits)
+        # The set that is loaded in a trial now.
+        self._trial: tuple[bytes, Trial] | None = None
 
     def run(self) -> int:
         shared = self._shared
@@ -190,7 +196,10 @@ class _Parent:
             shared.options.drain_seconds,
             self._ended,
         )
-        return supervisor.run(shared.board.rows, self._announce, self._tick, self._reload)
+        try:
+            return supervisor.run(shared.board.rows, self._announce, self._tick, self._reload)
+        finally:
+            self._stop_trial()
 
     def _announce(self) -> None:
         shared = self._shared
@@ -226,10 +235,29 @@ class _Parent:
         self._log_certificate(self._shared.poll_certificate(force=True))
 
     def _admits(self, content: RulesContent) -> bool:
-        if content.sources and not self._shared.may_load(content):
-            trial(lambda: self._shared.files.load(content))
+        if content.sources and not self._shared.may_load(content) and not self._is_passed(content):
+            return False
         self._shared.guarding.guard.accept(content.own)
         return True
+
+    def _is_passed(self, content: RulesContent) -> bool:
+        """Start a trial of a set, or look for its result; meanwhile the supervisor goes on."""
+        if self._trial is None or self._trial[0] != content.own:
+            self._stop_trial()
+            self._trial = content.own, Trial(lambda: self._shared.files.load(content))
+        try:
+            is_passed = self._trial[1].is_passed(_TRIAL_WAIT_SECONDS)
+        except GpugateError:
+            self._trial = None
+            raise
+        if is_passed:
+            self._trial = None
+        return is_passed
+
+    def _stop_trial(self) -> None:
+        if self._trial is not None:
+            self._trial[1].stop()
+            self._trial = None
 
     def _use(self, rules: Rules) -> None:
         self._shared.rules = rules

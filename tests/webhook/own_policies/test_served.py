@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
     Start = Callable[[list[str], Path], Any]
 
+COMMAND = [sys.executable, "-m", "gpugate.webhook.cli.main", "serve", "--host", "127.0.0.1", "--no-cluster"]
+COMMAND += ["--port", "0", "--health-port", "0", "--drain", "0"]
 POLICY = '''"""Pod with the label of this policy."""
 import os
 import time
@@ -70,9 +75,7 @@ def served(start_process: Start, tmp_path_factory: pytest.TempPathFactory) -> It
 
 def started(start_process: Start, folder: Path) -> Any:
     ca_file = folder / "ca.crt"
-    command = [sys.executable, "-m", "gpugate.webhook.cli.main", "serve", "--host", "127.0.0.1", "--no-cluster"]
-    command += ["--port", "0", "--health-port", "0", "--drain", "0", "--ca-file", str(ca_file)]
-    server = start_process([*command, "--policy-path", str(folder / "p")], ca_file)
+    server = start_process([*COMMAND, "--ca-file", str(ca_file), "--policy-path", str(folder / "p")], ca_file)
     server.folder = folder
     return server
 
@@ -250,3 +253,45 @@ def test_a_document_is_reloaded_and_a_wrong_expression_leaves_the_last_set_in_fo
     write(tmp_path, {"p/acme/rules.yaml": DOCUMENT.replace("first", "second")})
     assert eventually(lambda: "[acme/labelled] is labelled" in answered(server, "second"))
     assert answered(server, "first") == ""
+
+
+# At its top level the policy tells its process, ignores the signals that it can, and never ends.
+HANGS = """
+import signal
+from pathlib import Path
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+Path({file!r}).write_text(str(os.getpid()))
+time.sleep(3600)
+"""
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_trial_that_hangs_ends_with_the_server(reloading: Any) -> None:
+    told = reloading.folder / "pid"
+    write(reloading.folder, {"p/acme/hangs.py": source("hangs", FINDS, HANGS.format(file=str(told)))})
+    assert eventually(lambda: told.exists() and bool(told.read_text()))
+
+    reloading.process.terminate()
+
+    # A trial may take 15 s.
+    assert reloading.process.wait(timeout=10) == 0
+    assert not is_alive(int(told.read_text()))
+
+
+def test_a_trial_at_the_start_ends_with_the_server(tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    write(tmp_path, {"p/acme/hangs.py": source("hangs", FINDS, HANGS.format(file=str(told)))})
+    with subprocess.Popen([*COMMAND, "--policy-path", str(tmp_path / "p")]) as starting:  # noqa: S603 -- ours
+        assert eventually(lambda: told.exists() and bool(told.read_text()))
+
+        starting.terminate()
+
+        assert starting.wait(timeout=10) == 128 + signal.SIGTERM
+    assert not is_alive(int(told.read_text()))
