@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.kubeconfig import write_kubeconfig
 from cluster.process import Process
-from image.pod import container_of
+from image.pod import container_of, update_config_maps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 # Kubernetes mounts it there into every container.
 _TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 -- where it is
+_VOLUMES = "volumes"
 _PROGRAMS = {"gpugate": [sys.executable, "-m", "gpugate.webhook.cli.main"]}
 
 
@@ -34,7 +35,7 @@ def started_container(pod: Json, address: str, api: Api, control_plane: ControlP
     """
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     workload = {"metadata": {"namespace": namespace}, "spec": {"template": {"spec": _without_token(pod["spec"])}}}
-    container = container_of(workload, api, control_plane, folder / "volumes")
+    container = container_of(workload, api, control_plane, folder / _VOLUMES)
     token = (container.files[_TOKEN_FOLDER] / "token").read_text(encoding="ascii")
     kubeconfig = write_kubeconfig(folder / "kubeconfig", control_plane.url, control_plane.ca_file, token)
     temporary = folder / "tmp"
@@ -42,6 +43,11 @@ def started_container(pod: Json, address: str, api: Api, control_plane: ControlP
     said = {key: value for key, value in container.environment.items() if not key.startswith("KUBERNETES_SERVICE_")}
     here = {"GPUGATE_KUBECONFIG": str(kubeconfig), "GPUGATE_HOST": address, "TMPDIR": str(temporary)}
     return Process(name, list(_command(container)), folder / "log", {"PATH": os.environ["PATH"], **said, **here})
+
+
+def update_volumes(spec: Json, namespace: str, api: Api, folder: Path) -> None:
+    """Write the ConfigMaps of a container again that was started with this folder."""
+    update_config_maps(spec, namespace, api, folder / _VOLUMES)
 
 
 def _command(container: Container) -> Iterator[str]:
@@ -52,6 +58,9 @@ def _command(container: Container) -> Iterator[str]:
         for target, source in container.files.items():
             if value.startswith(f"{target}/"):
                 value = f"{source}{value.removeprefix(target)}"
+            elif equals and target.startswith(f"{value}/"):
+                # A folder in which others are mounted.
+                value = str(source).removesuffix(target.removeprefix(value))
         yield f"{flag}{equals}{value}"
 
 

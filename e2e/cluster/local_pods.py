@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from cluster.api import Api
 from cluster.connections import Connections
-from cluster.local_container import started_container
+from cluster.local_container import started_container, update_volumes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,13 +38,14 @@ _addresses = (f"127.0.{high}.{low}" for high in range(1, 255) for low in range(1
 class LocalPod:
     """A Pod whose container was started; `phase` and `ready` are what the API server was told last.
 
-    `ready_seconds` is how long after its start it was ready.
+    `ready_seconds` is how long after its start it was ready, and `folder` is where its volumes are.
     """
 
     name: str
     address: str
     spec: Json
     process: Process
+    folder: Path
     begun: float = field(default_factory=time.monotonic)
     phase: str = ""
     ready: bool = False
@@ -101,6 +102,11 @@ class LocalPods:
     def ready(self) -> list[LocalPod]:
         """Return those that serve."""
         return [each for each in tuple(self._pods.values()) if each.ready]
+
+    def update_config_maps(self, api: Api) -> None:
+        """Let the Pods that serve have the ConfigMaps that they mount as they are now."""
+        for each in self.ready():
+            update_volumes(each.spec, self._namespace, api, each.folder)
 
     def logs(self, name: str) -> str:
         """Return what the containers of Pods whose name begins so have logged, also when they are gone."""
@@ -161,7 +167,7 @@ class LocalPods:
         folder = self._folder / f"{next(self._count):03}-{name}"
         folder.mkdir(parents=True)
         started = started_container(pod, address, api, self._control_plane, folder)
-        made = LocalPod(name, address, pod["spec"], started)
+        made = LocalPod(name, address, pod["spec"], started, folder)
         if made.port:
             self._started(made)
         return made

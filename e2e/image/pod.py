@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import shutil
 from typing import TYPE_CHECKING, Any
 
 from image.container import TEMPORARY, Container
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 # A kubelet writes a volume into a folder of its own, and leads to it by a link that it can replace at one stroke.
-_LINK, _WRITTEN = "..data", "..2026_01_01_00_00_00.1"
+_LINK, _NEXT_LINK, _WRITTEN = "..data", "..data_tmp", "..2026_01_01_00_00_00.{}"
 
 
 def container_of(workload: dict[str, Any], api: Api, control_plane: ControlPlane, folder: Path) -> Container:
@@ -38,7 +39,8 @@ def container_of(workload: dict[str, Any], api: Api, control_plane: ControlPlane
     for volume in spec["volumes"]:
         target = mounted[volume["name"]]
         if "emptyDir" not in volume:
-            files[target] = _written(folder / volume["name"], dict(_contents(volume, namespace, api)))
+            # Beside each other as in the container, so that a folder of several volumes is there too.
+            files[target] = _written(folder / target.removeprefix("/"), dict(_contents(volume, namespace, api)))
         elif target != TEMPORARY:
             raise KeyError(f"an emptyDir at {target}")
     host, _, port = control_plane.url.removeprefix("https://").rpartition(":")
@@ -67,10 +69,38 @@ def _contents(volume: dict[str, Any], namespace: str, api: Api) -> Iterator[tupl
         yield key, base64.b64decode(value) if kind == "Secret" else value.encode()
 
 
+def update_config_maps(spec: dict[str, Any], namespace: str, api: Api, folder: Path) -> None:
+    """Write the ConfigMaps that a Pod mounts again, as a kubelet does within a minute of a change.
+
+    Args:
+        spec: the Pod's.
+        namespace: the Pod's.
+        api: reads what the volumes hold.
+        folder: what `container_of` was given.
+    """
+    volumes = {each["name"]: each for each in spec["volumes"] if "configMap" in each}
+    for mount in spec["containers"][0]["volumeMounts"]:
+        if mount["name"] in volumes:
+            contents = dict(_contents(volumes[mount["name"]], namespace, api))
+            _written(folder / mount["mountPath"].removeprefix("/"), contents)
+
+
 def _written(folder: Path, contents: dict[str, bytes]) -> Path:
-    (folder / _WRITTEN).mkdir(parents=True)
-    (folder / _LINK).symlink_to(_WRITTEN)
+    """Write a volume, or its next content, in the order of pkg/volume/util/atomic_writer.go (v1.36)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    link = folder / _LINK
+    before = link.resolve() if link.is_symlink() else None
+    written = _WRITTEN.format(1 if before is None else int(before.suffix[1:]) + 1)
+    (folder / written).mkdir()
     for name, content in contents.items():
-        (folder / _WRITTEN / name).write_bytes(content)
+        (folder / written / name).write_bytes(content)
+    (folder / _NEXT_LINK).symlink_to(written)
+    (folder / _NEXT_LINK).rename(link)
+    shown = {each.name for each in folder.iterdir() if not each.name.startswith("..")}
+    for name in contents.keys() - shown:
         (folder / name).symlink_to(f"{_LINK}/{name}")
+    for name in shown - contents.keys():
+        (folder / name).unlink()
+    if before is not None:
+        shutil.rmtree(before)
     return folder

@@ -269,6 +269,7 @@ class _KeeperProcess:
 
     def __init__(self, number: int, shared: Shared, keeping: Keeping, cluster: ClusterOptions) -> None:
         shared.log.start()
+        shared.metrics.leave_to_others()
         self._number = number
         self._shared = shared
         self._parent = os.getppid()

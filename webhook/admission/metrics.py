@@ -7,6 +7,7 @@ those of one process. A test compares `docs/metrics.md` with the table of metric
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import struct
@@ -319,6 +320,8 @@ class Metrics:
         self._connections = self._gauge(CONNECTIONS)
         self._body_bytes = self._gauge(BODY_BYTES)
         self._gauges: dict[str, Gauge] = {}
+        # Those without labels of which the smallest value of all processes counts.
+        self._minima: list[Gauge] = []
         for policy in self._policies:
             # Users alert on errors in enforced policies, and Prometheus sees no increase in a new series.
             self._outcomes[policy, ERROR, Stance.ENFORCE.word].inc(0)
@@ -335,6 +338,14 @@ class Metrics:
     def switched(self, policy: str, *, off: bool) -> None:
         """Set whether a policy is switched off after repeated failures."""
         self._set(POLICY_OFF, off, policy)
+
+    def leave_to_others(self) -> None:
+        """Leave the minima that the supervisor has set to the other processes; for a process that does not set them.
+
+        It has a 0 for each gauge that was created before the fork.
+        """
+        for gauge in self._minima:
+            gauge.set(math.inf)
 
     def observe(self, observation: Observation) -> None:
         """Count a review and the decisions of each policy on it."""
@@ -451,6 +462,8 @@ class Metrics:
         gauge = self._gauges.get(metric.name)
         if gauge is None:
             gauge = self._gauges[metric.name] = self._gauge(metric)
+            if metric.merge == "livemin" and not metric.labels:
+                self._minima.append(gauge)
         (gauge.labels(*labels) if labels else gauge).set(value)
 
 

@@ -121,6 +121,24 @@ def test_a_dead_worker_keeps_its_counters_and_loses_its_gauges(tmp_path: Path) -
     assert found["gpugate_config_last_reload_successful"] == 1
 
 
+@pytest.mark.parametrize(("leaves", "good"), [("metrics.leave_to_others()", 1), ("pass", 0)])
+def test_a_process_that_does_not_reload_leaves_the_result_to_the_others(tmp_path: Path, leaves: str, good: int) -> None:
+    found = run(
+        tmp_path,
+        f"""
+        metrics.reloaded("1", ok=True)
+        if not os.fork():
+            {leaves}
+            metrics.certificate_management(good=True, leads=True)
+            os._exit(0)
+        os.wait()
+        show()
+        """,
+    )
+    assert found.get("gpugate_config_last_reload_successful", 0) == good
+    assert found["gpugate_certificate_leader"] == 1
+
+
 def test_gauges_of_the_last_worker_are_deleted(tmp_path: Path) -> None:
     found = run(tmp_path, "Worker(1).end(); show()")
     assert found[REVIEWS] == 100

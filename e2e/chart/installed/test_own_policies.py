@@ -1,0 +1,221 @@
+"""Policies outside the library, one in Python and one in CEL, from the ConfigMap that the chart mounts."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+from chart.installed.requests import eventually, gpu_pod, plain_pod
+from cluster.namespaces import make_namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from chart.installed.release import Release
+    from chart.installed.stage import Stage
+
+    Json = dict[str, Any]
+
+H100_SELECTED = '''"""Pod that selects nodes with an H100.
+
+## Why is this bad?
+
+They cost as much as ten other nodes.
+"""
+
+from gpugate.policies.sdk.findings import Stance, Violation
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, gpu_demand
+from gpugate.policies.sdk.objects import POD
+from gpugate.policies.sdk.policy import validates
+
+SDK = 1
+
+
+@validates(POD, mode=Stance.ENFORCE, needs=CLAIM_NEEDS, concerns=MAY_DEMAND)
+def check(pod, ctx):
+    """Find the node selector."""
+    name = pod["spec", "nodeSelector", "karpenter.k8s.aws/instance-gpu-name"]
+    if name.text == "h100" and ctx.derived(gpu_demand):
+        yield Violation(name.path, "selects an H100")
+'''
+MANY_GPUS = """apiVersion: gpugate.dev/v1
+kind: Policy
+id: acme/many-gpus
+title: Pod with many GPUs
+why: Training Pods wait for them.
+mode: enforce
+match:
+  kinds: [Pod]
+validations:
+  - expression: gpu.pod.gpus <= 2
+    message: requests more than 2 GPUs
+    path: spec.containers
+"""
+FILES = {"h100_selected.py": H100_SELECTED, "limits.yaml": MANY_GPUS}
+H100, MANY = "[acme/h100-selected]", "[acme/many-gpus]"
+NAME = "gpugate-acme"
+
+
+class Mounted:
+    """The ConfigMap with the policies, and the release whose Pods mount it."""
+
+    def __init__(self, stage: Stage, release: Release) -> None:
+        self._api = stage.api
+        self._release = release
+        metadata = {"name": NAME, "namespace": release.namespace}
+        self._ref = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+    def create(self) -> None:
+        assert self._api.create({**self._ref, "data": FILES}).ok
+
+    def delete(self) -> None:
+        self._api.delete(self._ref)
+
+    def change(self, **files: str | None) -> None:
+        """Change files by their names without suffix, and let the kubelets hear of it."""
+        suffixes = {name.partition(".")[0]: name for name in FILES}
+        data = {suffixes.get(name, f"{name}.py"): text for name, text in files.items()}
+        answer = self._api.patch(self._ref, {"data": data})
+        assert answer.ok, answer.message
+        self._release.pods.update_config_maps(self._api)
+
+
+@pytest.fixture(scope="module")
+def release(stage: Stage, prepare: Callable[[], AbstractContextManager[Release]]) -> Iterator[Release]:
+    with prepare() as made:
+        make_namespace(stage.api, made.namespace)
+        mounted = Mounted(stage, made)
+        mounted.create()
+        own = {"organisation": "acme", "configMap": NAME}
+        enforced = {"policies": {"acme/*": {"mode": "enforce"}}}
+        made.install({"policies": own, "policy": enforced})
+        yield made
+        made.uninstall()
+        mounted.delete()
+
+
+@pytest.fixture
+def mounted(stage: Stage, release: Release) -> Iterator[Mounted]:
+    yield (changed := Mounted(stage, release))
+    changed.change(**{name.partition(".")[0]: text for name, text in FILES.items()})
+
+
+def on_h100(namespace: str) -> Json:
+    pod = gpu_pod(namespace)
+    pod["spec"]["nodeSelector"] = {"karpenter.k8s.aws/instance-gpu-name": "h100"}
+    return pod
+
+
+def with_gpus(namespace: str, count: int) -> Json:
+    pod = gpu_pod(namespace)
+    resources = pod["spec"]["containers"][0]["resources"]
+    for each in resources.values():
+        each["nvidia.com/gpu"] = str(count)
+    return pod
+
+
+def refusal(stage: Stage, obj: Json) -> str:
+    """Return why an object cannot be created; nothing if it can."""
+    return stage.api.create(obj, dry_run=True).message
+
+
+# An object, and what of the denial names the policy; empty if it is allowed.
+OBJECTS: dict[str, tuple[Callable[[str], Json], str]] = {
+    "denied by Python": (on_h100, H100),
+    "denied by CEL": (lambda where: with_gpus(where, 8), MANY),
+    "allowed by both": (lambda where: with_gpus(where, 2), ""),
+}
+
+
+@pytest.mark.parametrize(("make", "told"), OBJECTS.values(), ids=OBJECTS)
+def test_a_pod_is_denied_or_allowed(
+    stage: Stage, release: Release, tenant: str, make: Callable[[str], Json], told: str
+) -> None:
+    answer = stage.api.create(make(tenant), dry_run=True)
+
+    assert (answer.ok, told in answer.message) == (not told, True), answer.message
+    assert release.metric("gpugate_config_last_reload_successful") > 0
+
+
+class Load:
+    """Requests to create a Pod that the policy in Python denies, one after the other, until it is stopped."""
+
+    def __init__(self, stage: Stage, tenant: str) -> None:
+        self.answers: list[str] = []
+        self._ask = lambda: refusal(stage, on_h100(tenant))
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._end.is_set():
+            self.answers.append(self._ask())
+
+
+def test_a_reload_under_load_loses_no_review(
+    stage: Stage, release: Release, mounted: Mounted, tenant: str, figures: list[str]
+) -> None:
+    with Load(stage, tenant) as load:
+        for most in (4, 2, 6):
+            mounted.change(limits=MANY_GPUS.replace("2", str(most)))
+            for gpus, told in ((most, ""), (most + 1, f"requests more than {most} GPUs")):
+                pod = with_gpus(tenant, gpus)
+                eventually(lambda pod=pod: refusal(stage, pod), lambda said, told=told: told in said and bool(told) == bool(said))
+
+    # The API server allows what the webhook does not answer.
+    lost = [answer for answer in load.answers if H100 not in answer]
+    assert lost == []
+    figures.append(f"chart: {len(load.answers)} reviews while own policies were reloaded three times, none lost")
+
+
+# Files that do not load, and the error in the log.
+BROKEN = {
+    "an expression": (
+        {"limits": MANY_GPUS.replace("gpu.pod.gpus", "gpu.pod.gps")},
+        "unknown field `gpu.pod.gps`; did you mean `gpu.pod.gpus`?",
+    ),
+    "an error in Python": (
+        {"h100_selected": f"{H100_SELECTED}\nraise ValueError"},
+        "raises ValueError: correct it; no policy was loaded",
+    ),
+    "the end of the process": (
+        {"ends": "import os\nos._exit(3)\n"},
+        "a policy ends the process while it is loaded (exit code 3): remove this code",
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "error"), BROKEN.values(), ids=BROKEN)
+def test_a_set_that_does_not_load_leaves_the_last_one_in_force(
+    stage: Stage, release: Release, mounted: Mounted, tenant: str, files: dict[str, str], error: str
+) -> None:
+    mounted.change(**files)
+
+    pods = len(release.pods.ready())
+    eventually(lambda: release.pods.logs("").count(error), lambda count: count >= pods)
+    assert release.metric("gpugate_config_last_reload_successful") == 0
+    for make, told in OBJECTS.values():
+        assert told in refusal(stage, make(tenant))
+    mounted.change(**_restored(files))
+    eventually(lambda: release.metric("gpugate_config_last_reload_successful"))
+
+
+def _restored(files: dict[str, str]) -> dict[str, str | None]:
+    shipped = {name.partition(".")[0]: text for name, text in FILES.items()}
+    return {name: shipped.get(name) for name in files}
+
+
+def test_a_plain_pod_is_not_sent(stage: Stage, release: Release, tenant: str) -> None:
+    before = release.metric("gpugate_reviews_total")
+
+    assert stage.api.create(plain_pod(tenant), dry_run=True).ok
+    assert release.metric("gpugate_reviews_total") == before
