@@ -162,14 +162,17 @@ class Load:
 
 
 def test_a_reload_under_load_loses_no_review(
-    stage: Stage, release: Release, mounted: Mounted, tenant: str, figures: list[str]
+    stage: Stage, mounted: Mounted, tenant: str, figures: list[str]
 ) -> None:
     with Load(stage, tenant) as load:
         for most in (4, 2, 6):
             mounted.change(limits=MANY_GPUS.replace("2", str(most)))
             for gpus, told in ((most, ""), (most + 1, f"requests more than {most} GPUs")):
                 pod = with_gpus(tenant, gpus)
-                eventually(lambda pod=pod: refusal(stage, pod), lambda said, told=told: told in said and bool(told) == bool(said))
+                eventually(
+                    lambda pod=pod: refusal(stage, pod),
+                    lambda said, told=told: told in said and bool(told) == bool(said),
+                )
 
     # The API server allows what the webhook does not answer.
     lost = [answer for answer in load.answers if H100 not in answer]
