@@ -10,7 +10,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.webhook.cli import project_flags
 from gpugate.webhook.cli.options import Parser, UsageError
 from gpugate.webhook.manifests.within import refuse_link
-from gpugate.webhook.own_policies.scaffold import constant_of, files_of
+from gpugate.webhook.own_policies.scaffold import constant_of, document_of, files_of
 from gpugate.webhook.project.find import FILE
 
 if TYPE_CHECKING:
@@ -32,11 +32,12 @@ def main(arguments: Sequence[str]) -> int:
     family = args.id.partition("/")[0]
     if family in {policy.id.partition("/")[0] for policy in CATALOG}:
         raise UsageError(f"{args.id}: `{family}` is a family of the library: begin the id with your organisation")
-    files = files_of(args.id, constant_of(args.kind), is_own=True)
+    constant = constant_of(args.kind)
+    files = document_of(args.id, constant) if args.cel else files_of(args.id, constant, is_own=True)
     configured = [str(directory) for directory in (*project.own.directories, *project.own.of_project)]
     directory = configured[0] if configured else _DIRECTORY
     _write({f"{directory}/{name}": text for name, text in files.items()})
-    print("\n".join(_next(args.id, directory, project, is_configured=bool(configured))))
+    print("\n".join(_next(args, directory, project, is_configured=bool(configured))))
     return 0
 
 
@@ -62,7 +63,7 @@ def _write(files: dict[str, str]) -> None:
         print(f"wrote {name}")
 
 
-def _next(policy_id: str, directory: str, project: Project, *, is_configured: bool) -> list[str]:
+def _next(args: argparse.Namespace, directory: str, project: Project, *, is_configured: bool) -> list[str]:
     """Return what to do next; writes a project file if there is none."""
     lines = []
     if not is_configured and project.file is None and not os.path.lexists(FILE):
@@ -72,9 +73,9 @@ def _next(policy_id: str, directory: str, project: Project, *, is_configured: bo
         lines.append(f"Add `policy_paths: [{directory}]` to {named}.")
     return [
         *lines,
-        "Write the check and its documentation, and make the examples real. Then run:",
+        f"Write the {'expressions and the' if args.cel else 'check and its'} documentation, and make the examples real. Then run:",
         f"  gpugate test {directory}",
-        f"  gpugate explain {policy_id}",
+        f"  gpugate explain {args.id}",
         "  gpugate check .",
     ]
 
@@ -83,13 +84,16 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser."""
     command = Parser(
         prog="gpugate new-policy",
-        description="Create the files of a new policy outside the library: Python file, denied and allowed example.",
-        epilog="examples:\n  gpugate new-policy acme/no-h100-in-dev --kind Pod",
+        description="Create the files of a new policy outside the library: Python file, denied and allowed example; with "
+        "--cel a YAML document with both examples.",
+        epilog="examples:\n  gpugate new-policy acme/no-h100-in-dev --kind Pod\n"
+        "  gpugate new-policy acme/many-gpus --kind Pod --cel",
     )
     command.add_argument("id", metavar="ORG/NAME", help="id of the policy: your organisation, and the bad pattern")
     command.add_argument(
         "--kind", metavar="KIND", required=True, help="kind that the policy evaluates, such as NodePool"
     )
+    command.add_argument("--cel", action="store_true", help="write the policy in CEL, which needs no Python")
     command.add_argument(
         "--policy-path",
         action="append",

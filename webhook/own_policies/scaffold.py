@@ -1,4 +1,4 @@
-"""The files of a new policy: its Python file with a check that works, a denied and an allowed example."""
+"""The files of a new policy that works: in Python with a denied and an allowed example beside it, in CEL with both inside."""
 
 from __future__ import annotations
 
@@ -59,6 +59,33 @@ metadata:
   name: {name}
 """
 
+_DOCUMENT: Final = """\
+# The keys are described in docs/reference/cel-policy.md, the variables and functions in docs/cel-policies.md.
+apiVersion: gpugate.dev/v1
+kind: Policy
+id: {policy_id}
+title: {kind} with one sentence on the bad pattern
+why: What happens, to whom, and what it costs.
+instead: What to write.
+mode: enforce
+match:
+  kinds: [{matched}]
+validations:
+  - expression: object.metadata.name != 'bad'
+    message: is called bad
+    path: metadata.name
+    fix: Choose another name.
+examples:
+  allowed:
+    - apiVersion: {api_version}
+      kind: {kind}
+      metadata: {{name: good}}
+  denied:
+    - apiVersion: {api_version}
+      kind: {kind}
+      metadata: {{name: bad}}
+"""
+
 
 def kinds() -> Mapping[str, Kind]:
     """Return the known kinds by the names of their constants."""
@@ -84,7 +111,7 @@ def constant_of(kind: str) -> str:
 
 
 def files_of(policy_id: str, constant: str, *, is_own: bool) -> dict[str, str]:
-    """Return the files of a new policy: path relative to the directory of policies -> text.
+    """Return the files of a new policy in Python: path relative to the directory of policies -> text.
 
     Args:
         policy_id: the id, such as `acme/no-h100-in-dev`.
@@ -94,17 +121,12 @@ def files_of(policy_id: str, constant: str, *, is_own: bool) -> dict[str, str]:
     Raises:
         OwnPolicyError: the id is invalid.
     """
-    parts = _ID.fullmatch(policy_id)
-    if parts is None:
-        raise OwnPolicyError(
-            f"{policy_id}: invalid id: write ORGANISATION/NAME-OF-THE-BAD-PATTERN, such as acme/no-h100-in-dev"
-        )
-    family, module = (parts[name].replace("-", "_") for name in ("family", "name"))
+    family, module = _names(policy_id)
     kind = kinds()[constant]
     shared = {
         "article": "An" if kind.name[0] in "AEIOU" else "A",
         "kind": kind.name,
-        "api_version": f"{kind.group}/{kind.versions[-1]}".lstrip("/"),
+        "api_version": _api_version(kind),
     }
     bad = _EXAMPLE.format(shows="that has the bad pattern", name=f"bad  # expect: {policy_id}", **shared)
     good = _EXAMPLE.format(shows="that does it right", name="good", **shared)
@@ -114,3 +136,46 @@ def files_of(policy_id: str, constant: str, *, is_own: bool) -> dict[str, str]:
         f"{family}/examples/{module}/bad-first.yaml": bad,
         f"{family}/examples/{module}/good-first.yaml": good if not is_own else f"{good.rstrip()}  # expect: nothing\n",
     }
+
+
+def document_of(policy_id: str, constant: str) -> dict[str, str]:
+    """Return the file of a new policy in CEL: path relative to the directory of policies -> text.
+
+    Args:
+        policy_id: the id, such as `acme/no-h100-in-dev`.
+        constant: the name of the kind in `gpugate.policies.sdk.objects`.
+
+    Raises:
+        OwnPolicyError: the id is invalid.
+    """
+    family, name = _names(policy_id)
+    kind = kinds()[constant]
+    version = _api_version(kind)
+    groups = {each.group for each in kinds().values() if each.name == kind.name}
+    # A bare name means the kind of one group.
+    full = f"{{apiVersion: {version}, kind: {kind.name}, plural: {kind.plural}{_scope(kind)}}}"
+    matched = kind.name if len(groups) == 1 else full
+    document = _DOCUMENT.format(policy_id=policy_id, kind=kind.name, api_version=version, matched=matched)
+    return {f"{family}/{name}.yaml": document}
+
+
+def _names(policy_id: str) -> tuple[str, str]:
+    """Return the folder and the name of the file of a policy.
+
+    Raises:
+        OwnPolicyError: the id is invalid.
+    """
+    parts = _ID.fullmatch(policy_id)
+    if parts is None:
+        raise OwnPolicyError(
+            f"{policy_id}: invalid id: write ORGANISATION/NAME-OF-THE-BAD-PATTERN, such as acme/no-h100-in-dev"
+        )
+    return parts["family"].replace("-", "_"), parts["name"].replace("-", "_")
+
+
+def _scope(kind: Kind) -> str:
+    return "" if kind.namespaced else ", namespaced: false"
+
+
+def _api_version(kind: Kind) -> str:
+    return f"{kind.group}/{kind.versions[-1]}".lstrip("/")

@@ -39,11 +39,33 @@ def test_in_an_empty_directory_it_writes_policy_examples_and_project_file(
     assert "SDK = 1\n" in (folder / "policies/acme/bad_name.py").read_text()
 
 
+@pytest.mark.parametrize("language", [[], ["--cel"]], ids=["Python", "CEL"])
 @pytest.mark.parametrize("kind", sorted({kind.name for kind in kinds().values()}))
-def test_its_examples_pass_for_every_kind(kind: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["new-policy", ID, "--kind", kind]) == 0
+def test_its_examples_pass_for_every_kind(
+    kind: str, language: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["new-policy", ID, "--kind", kind, *language]) == 0
     code = main(["test", str(folder / "policies")])
-    assert (code, capsys.readouterr().out.partition("passed")[1]) == (0, "passed")
+    assert (code, "2 passed" in capsys.readouterr().out) == (0, True)
+
+
+def test_in_cel_it_writes_one_document_that_is_in_force_in_the_project(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["new-policy", ID, "--kind", "Pod", "--cel"]) == 0
+
+    assert capsys.readouterr().out.splitlines() == [
+        "wrote policies/acme/bad_name.yaml",
+        "wrote .gpugate.yaml",
+        "Write the expressions and the documentation, and make the examples real. Then run:",
+        "  gpugate test policies",
+        "  gpugate explain acme/bad-name",
+        "  gpugate check .",
+    ]
+    metadata = "{name: bad, namespace: a}"
+    (folder / "pod.yaml").write_text(f"apiVersion: v1\nkind: Pod\nmetadata: {metadata}\nspec: {{containers: []}}\n")
+    assert main(["check", "--select", ID, "."]) == 1
+    assert f"error[{ID}]: is called bad" in capsys.readouterr().out
 
 
 def test_a_project_file_says_where_the_directory_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,6 +91,7 @@ REFUSED = {
     "a family of the library": (["pods/x", "--kind", "Pod"], "error: pods/x: `pods` is a family of the library"),
     "no organisation": (["x", "--kind", "Pod"], "error: x: invalid id: write ORGANISATION/NAME-OF-THE-BAD-PATTERN"),
     "an id that leads elsewhere": (["../x", "--kind", "Pod"], "error: ../x: invalid id"),
+    "an id that is not one, in CEL": (["x", "--kind", "Pod", "--cel"], "error: x: invalid id: write ORGANISATION"),
     "a misspelt kind": ([ID, "--kind", "Nodepool"], "error: --kind Nodepool: unknown kind; did you mean NodePool?"),
 }
 
