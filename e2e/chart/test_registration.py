@@ -13,6 +13,9 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig, parse
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.platform import Platform
+from gpugate.webhook.cli.main import main
+from gpugate.webhook.own_policies.catalog import catalog_from
+from gpugate.webhook.own_policies.sources import read_directories
 from gpugate.webhook.registration import probe
 from gpugate.webhook.registration.drift import drift
 from gpugate.webhook.registration.drift_reasons import Reason
@@ -20,7 +23,11 @@ from gpugate.webhook.registration.entries import entries, whole_catalogue
 from gpugate.webhook.registration.objects import Server
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from chart.conftest import Helm
+
+    from gpugate.policies.sdk.policy import Policy
 
 Json = dict[str, Any]
 KINDS = {"mutate": "MutatingWebhookConfiguration", "validate": "ValidatingWebhookConfiguration"}
@@ -30,7 +37,11 @@ PLATFORM: Json = {
 }
 
 
-def configurations(helm: Helm, *flags: str) -> dict[str, Json]:
+def own_policies(directory: Path) -> list[Policy]:
+    return [own.policy for own in catalog_from(read_directories([directory])).own]
+
+
+def configurations(helm: Helm, *flags: str | Path) -> dict[str, Json]:
     found = {each["kind"]: each for each in helm.objects(*flags)}
     return {phase: found[kind] for phase, kind in KINDS.items()}
 
@@ -45,13 +56,52 @@ def test_the_entries_are_those_of_all_policies(helm: Helm, platform: Json) -> No
     ruleset = whole_catalogue(PolicyConfig(platform=parse(platform, Platform, ())))
 
     for phase, configuration in configurations(helm, *flags).items():
-        *found, asked = configuration["webhooks"]
+        *found, asked, own = configuration["webhooks"]
         assert [(each["name"], each["rules"], each["matchConditions"]) for each in found] == [
             (entry.name, entry.rules, list(entry.conditions))
             for entry in entries(ruleset, phase)  # type: ignore[arg-type] # each is one of both phases
         ]
         expected = probe.entry(phase, NAMESPACE)
         assert {key: asked[key] for key in expected} == expected
+        assert (own["rules"], own["failurePolicy"]) == ([], "Ignore")
+
+
+POLICY = """apiVersion: gpugate.dev/v1
+kind: Policy
+id: acme/unnamed-team
+title: Object without a team
+why: Nobody is told when it fails.
+match:
+  kinds: [Pod, NodePool, {apiVersion: example.com/v1, kind: Run, plural: runs}]
+  operations: [CREATE, UPDATE, DELETE]
+validations:
+  - expression: "object == null || 'team' in object.metadata.?labels.orValue({})"
+    message: has no team
+"""
+
+
+def test_policies_outside_the_library_are_registered_with_the_values_of_the_command(
+    helm: Helm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "policies/acme").mkdir(parents=True)
+    (tmp_path / "policies/acme/team.yaml").write_text(POLICY, encoding="utf-8")
+    directory = tmp_path / "policies"
+    assert main(["registration", "--chart-values", "--policy-path", str(directory)]) == 0
+    values = tmp_path / "values.yaml"
+    values.write_text(capsys.readouterr().out, encoding="utf-8")
+    ruleset = bind([*CATALOG, *own_policies(directory)], PolicyConfig())
+    server, named = Server(b"", NAMESPACE), ("--set", "fullnameOverride=gpugate")
+
+    def reasons(*flags: str | Path) -> set[Reason]:
+        live = [*configurations(helm, *named, *flags).values()]
+        return {each.reason for each in drift(ruleset, live, server, b"", now=dt.datetime.now(dt.UTC))}
+
+    assert reasons() == {Reason.BUNDLE_EMPTY, Reason.NOT_SENT}
+    assert reasons("--values", values) == {Reason.BUNDLE_EMPTY}
+    for only in ("team-a", "team-b"):
+        found = configurations(helm, *named, "--values", values, "--set", f"webhooks.onlyNamespaces={{{only}}}")
+        own = found["validate"]["webhooks"][-1]
+        assert own["namespaceSelector"] == found["validate"]["webhooks"][0]["namespaceSelector"]
 
 
 @pytest.mark.parametrize("mode", ["audit", None])

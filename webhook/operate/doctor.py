@@ -11,19 +11,28 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.manifests.policy_file import parse_policy_file
-from gpugate.webhook.operate.doctor_case import Case, complete_options, make_handshake, mounted_policy, targets
+from gpugate.webhook.operate.doctor_case import (
+    Case,
+    complete_options,
+    loads_own_policies,
+    make_handshake,
+    mounted_policy,
+    targets,
+)
 from gpugate.webhook.operate.doctor_checks import failing_groups, required_rights, review_rights
 from gpugate.webhook.operate.installation import Unread, find_names
 from gpugate.webhook.operate.reachability import probe
 from gpugate.webhook.operate.reading import Reader, read_installation
-from gpugate.webhook.own_policies.catalog import library_families
+from gpugate.webhook.own_policies.catalog import catalog_from, library_families
+from gpugate.webhook.own_policies.sources import read_directories
 from gpugate.webhook.registration.rbac import keeper_rbac, rbac
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.cluster.connection import Connection
     from gpugate.webhook.operate.installation import Installation, Names
     from gpugate.webhook.registration.meant import Meant
@@ -66,6 +75,7 @@ class DoctorOptions:
         meant: the options with which the configurations were generated; unset ones are read from the Deployment.
         probe: whether to probe the webhook too.
         policy_file: the source of the given policies; empty if they are looked up.
+        policy_paths: directories of policies outside the library.
     """
 
     namespace: str | None
@@ -78,6 +88,7 @@ class DoctorOptions:
     meant: Meant
     probe: bool
     policy_file: str
+    policy_paths: tuple[Path, ...] = ()
 
 
 def collect(connection: Connection, options: DoctorOptions, ruleset: Ruleset | None, now: dt.datetime) -> Case:
@@ -92,12 +103,16 @@ def collect(connection: Connection, options: DoctorOptions, ruleset: Ruleset | N
     Raises:
         UnreachableError: the API server does not answer.
         ApiError: the API server does not accept these credentials.
+        OwnPolicyError: a policy outside the library cannot be loaded.
         PolicyFileError: the policy file of the webhook is invalid.
     """
+    own = catalog_from(read_directories(options.policy_paths)).own
     reader = Reader(connection)
     reader.version()
     installation = read_installation(connection, _names(connection, options), now)
-    rules, rules_from = (ruleset, options.policy_file) if ruleset else _find_ruleset(installation)
+    rules, rules_from = (
+        (ruleset, options.policy_file) if ruleset else _find_ruleset(installation, [policy.policy for policy in own])
+    )
     case = Case(
         installation,
         rules,
@@ -105,6 +120,7 @@ def collect(connection: Connection, options: DoctorOptions, ruleset: Ruleset | N
         meant=complete_options(options.meant, installation),
         url=options.url,
         wants_secret=options.secret is not None,
+        knows_own=bool(options.policy_paths) or not (loads_own_policies(installation) or rules.config.policy_paths),
     )
     names = installation.names
     account = installation.service_account
@@ -137,14 +153,14 @@ def _keeper_names(names: Names) -> tuple[str, str, str, str, str]:
     return names.namespace, names.service_account, names.secret, names.lease, names.configuration
 
 
-def _find_ruleset(installation: Installation) -> tuple[Ruleset, str]:
+def _find_ruleset(installation: Installation, own: Sequence[Policy]) -> tuple[Ruleset, str]:
+    policies = (*CATALOG, *own)
     mounted = mounted_policy(installation)
     if mounted is None:
-        return bind(CATALOG, PolicyConfig()), "shipped modes: no policy file was given or found"
-    data = mounted.text.encode()
-    return parse_policy_file(Path(mounted.where), data, _bound), mounted.where
+        return bind(policies, PolicyConfig()), "shipped modes: no policy file was given or found"
 
+    def bound(config: PolicyConfig) -> Ruleset:
+        # Unless they are given, the policies outside the library that the policy file names are in the Pods of the webhook.
+        return bind(policies, config, closed_families=library_families())
 
-def _bound(config: PolicyConfig) -> Ruleset:
-    # The policies outside the library that the policy file may name are in the Pods of the webhook.
-    return bind(CATALOG, config, closed_families=library_families())
+    return parse_policy_file(Path(mounted.where), mounted.text.encode(), bound), mounted.where

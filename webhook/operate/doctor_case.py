@@ -99,6 +99,14 @@ class MountedPolicy(NamedTuple):
     text: str
 
 
+def loads_own_policies(installation: Installation) -> bool:
+    """Return whether a container of the webhook names directories of policies outside the library."""
+    flags = ("--policy-path", "--policy-paths")
+    return any(
+        True for _, container in containers(installation) for flag in flags for _ in flag_values(container, flag)
+    )
+
+
 def mounted_policy(installation: Installation) -> MountedPolicy | None:
     """Return the policy file of a container in the namespace; None if there is none, or its ConfigMap was not read."""
     for pod, container in containers(installation):
@@ -155,6 +163,7 @@ class Case:
         meant: the options with which the configurations were generated.
         url: the expected URL of the webhook; empty if unknown.
         wants_secret: whether the user named the certificate Secret, which then must exist.
+        knows_own: whether the ruleset has the policies outside the library that the webhook uses.
         served: API group -> the resources that the cluster serves.
         rights: the permissions that the ServiceAccount needs; None without a ServiceAccount.
         probed: the result of a probe through the API server; None if none was sent.
@@ -167,6 +176,7 @@ class Case:
     meant: Meant
     url: str = ""
     wants_secret: bool = False
+    knows_own: bool = True
     served: Mapping[str, frozenset[str]] | Unread | None = None
     rights: Sequence[Right] | Unread | None = None
     probed: Probed | None = None

@@ -194,6 +194,7 @@ def check_registration(case: Case) -> Iterator[Problem]:
         now=installation.now,
         name=installation.names.configuration,
         meant=case.meant,
+        knows_own=case.knows_own,
     )
     unread = [
         difference.subject for difference in installation.configurations.values() if isinstance(difference, Unread)
@@ -203,6 +204,10 @@ def check_registration(case: Case) -> Iterator[Problem]:
             continue
         severity = Severity.WARNING if difference.reason in _WARNINGS else Severity.ERROR
         yield Problem(severity, difference.reason.value, difference.message, difference.where, difference.remedy)
+    if not case.knows_own:
+        text = "the webhook uses policies outside the library; whether their kinds are registered is not checked"
+        where = f"Deployment of ServiceAccount {installation.names.namespace}/{installation.names.service_account}"
+        yield note("own-policies-unknown", text, where, "name their directory: gpugate doctor --policy-path DIRECTORY")
 
 
 def registration_needs(installation: Installation) -> Iterable[object]:

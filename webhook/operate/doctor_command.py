@@ -64,6 +64,7 @@ def _options(args: argparse.Namespace) -> DoctorOptions:
         meant=replace(meant_flags.meant(args), fail=_groups(args.fail), fail_mutating=_groups(args.fail_mutating)),
         probe=args.probe,
         policy_file=str(args.policy_file or ""),
+        policy_paths=tuple(args.policy_path),
     )
 
 

@@ -12,12 +12,15 @@ from gpugate.webhook.cli.options import Parser, UsageError, checked_url
 from gpugate.webhook.own_policies.catalog import OwnPaths
 from gpugate.webhook.registration.entries import RiskGroup
 from gpugate.webhook.registration.objects import KARPENTER_USERS, Server, webhook_configurations
+from gpugate.webhook.registration.own_requests import chart_values
 from gpugate.webhook.registration.rbac import keeper_rbac, rbac
 from gpugate.webhook.report import yaml_text
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+
+    from gpugate.policies.engine.ruleset import Ruleset
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _PEM = b"-----BEGIN CERTIFICATE-----"
@@ -32,13 +35,16 @@ def main(arguments: Sequence[str]) -> int:
             raise UsageError(
                 f"--{flag.replace('_', '-')} {getattr(args, flag)}: must consist of lower-case letters, digits and dashes"
             )
+    if args.chart_values:
+        sys.stdout.write(yaml_text.block(chart_values(_ruleset(args))))
+        return 0
     if (args.ca_file is None) is not bool(args.certificate_secret):
         raise UsageError(
             "set either --ca-file, for your own certificate, or --certificate-secret, for certificates that gpugate manages"
         )
     authority = _authority(args.ca_file) if args.ca_file else b""
     server = Server(authority, args.namespace, checked_url(args.url), args.service)
-    ruleset = options.ruleset(args.policy_file, OwnPaths(tuple(args.policy_path)))
+    ruleset = _ruleset(args)
     configurations = webhook_configurations(
         ruleset,
         server,
@@ -55,6 +61,10 @@ def main(arguments: Sequence[str]) -> int:
     objects = (*rights, *configurations)
     sys.stdout.write("---\n".join(yaml_text.block(obj) for obj in objects))
     return 0
+
+
+def _ruleset(args: argparse.Namespace) -> Ruleset:
+    return options.ruleset(args.policy_file, OwnPaths(tuple(args.policy_path)))
 
 
 def _authority(file: Path) -> bytes:
@@ -77,7 +87,8 @@ def parser() -> argparse.ArgumentParser:
         prog="gpugate registration",
         description="Print the webhook configurations, and the RBAC objects that let the webhook read cluster data.",
         epilog="examples:\n  gpugate registration --certificate-secret gpugate-certificates\n"
-        "  gpugate registration --ca-file ca.pem -p policy.yaml | kubectl apply -f -\n\n"
+        "  gpugate registration --ca-file ca.pem -p policy.yaml | kubectl apply -f -\n"
+        "  gpugate registration --chart-values --policy-path policies > own-values.yaml\n\n"
         "Apply the output again after a policy file enables more policies.",
     )
     add = command.add_argument
@@ -88,6 +99,11 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME",
         default="",
         help="let the webhook manage its certificates in this Secret, as `gpugate serve --certificate-secret` does",
+    )
+    add(
+        "--chart-values",
+        action="store_true",
+        help="print values of the Helm chart that register policies outside the library, and nothing else",
     )
     options.add_policy_file(command)
     options.add_policy_path(command)

@@ -11,23 +11,27 @@ from __future__ import annotations
 
 import base64
 import binascii
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from gpugate.certs.pki import common_name, fingerprint, split, validity
 from gpugate.webhook.registration import break_glass
-from gpugate.webhook.registration.drift_reasons import APPLY_AGAIN, Drift, Object, Reason, where
+from gpugate.webhook.registration.drift_reasons import APPLY_AGAIN, REGISTER_OWN, Drift, Object, Reason, where
 from gpugate.webhook.registration.entries import RiskGroup, whole_catalogue
 from gpugate.webhook.registration.meant import Meant
 from gpugate.webhook.registration.objects import webhook_configurations
+from gpugate.webhook.registration.own_requests import ENTRY_NAMES, added
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.webhook.registration.entries import Phase
     from gpugate.webhook.registration.objects import Server
+    from gpugate.webhook.registration.own_requests import Added
 
 
 _ANY: Final = "*"
@@ -416,6 +420,7 @@ def drift(  # noqa: PLR0913 -- what is compared, with what, and when
     now: dt.datetime,
     name: str = "gpugate",
     meant: Meant | None = None,
+    knows_own: bool = True,
 ) -> Sequence[Drift]:
     """Return every relevant difference; empty if the configurations are as expected.
 
@@ -428,11 +433,18 @@ def drift(  # noqa: PLR0913 -- what is compared, with what, and when
         now: the time, with its time zone.
         name: the name of both configurations.
         meant: the options with which the configurations were generated.
+        knows_own: whether the ruleset has the policies outside the library that the webhook uses.
     """
     own = {configuration["kind"]: configuration for configuration in live if configuration["metadata"]["name"] == name}
+    users = meant or Meant()
+    if not knows_own:
+        own = {kind: _without_own(configuration) for kind, configuration in own.items()}
     # The Helm chart installs entries for every policy file, `gpugate registration` those for one policy file.
-    every = (ruleset, whole_catalogue(ruleset.config))
-    differences = min((_from_expected(rules, own, server, meant or Meant(), name) for rules in every), key=len)
+    whole = _from_expected(whole_catalogue(ruleset.config), own, server, users, name, added(ruleset))
+    differences, unsent = min(
+        (_from_expected(ruleset, own, server, users, name), whole), key=lambda found: len(found[0])
+    )
+    differences += unsent
     differences += bundle_drift(own.values(), bundle, now)
     differences += second_installations(
         configuration for configuration in live if configuration["metadata"]["name"] != name
@@ -440,23 +452,55 @@ def drift(  # noqa: PLR0913 -- what is compared, with what, and when
     return tuple(dict.fromkeys(differences))
 
 
-def _from_expected(ruleset: Ruleset, own: Mapping[str, Object], server: Server, meant: Meant, name: str) -> list[Drift]:
+def _with_own_remedy(difference: Drift) -> Drift:
+    is_own = difference.where.endswith(tuple(ENTRY_NAMES))
+    return replace(difference, remedy=REGISTER_OWN) if is_own and difference.remedy == APPLY_AGAIN else difference
+
+
+def _without_own(configuration: Object) -> Object:
+    entries = [entry for entry in configuration.get("webhooks") or () if entry["name"] not in ENTRY_NAMES]
+    return {**configuration, "webhooks": entries}
+
+
+def _from_expected(
+    ruleset: Ruleset,
+    live: Mapping[str, Object],
+    server: Server,
+    meant: Meant,
+    name: str,
+    own: Mapping[Phase, Added] | None = None,
+) -> tuple[list[Drift], list[Drift]]:
+    """Return the differences, and apart from these the requests of policies outside the library that are not sent."""
     differences: list[Drift] = []
-    for expected, policies in _expected(ruleset, server, meant):
-        if expected["kind"] in own:
-            differences += _compared(expected, own[expected["kind"]], policies)
-        else:
+    unsent: list[Drift] = []
+    for expected, policies in _expected(ruleset, server, meant, own):
+        if expected["kind"] not in live:
             differences.append(missing(expected["kind"], name))
-    return differences
+            continue
+        found = live[expected["kind"]]
+        names = {entry["name"] for entry in found.get("webhooks") or () if entry.get("rules")}
+        unregistered = [
+            entry for entry in expected["webhooks"] if entry["name"] in ENTRY_NAMES and entry["name"] not in names
+        ]
+        others = [entry for entry in expected["webhooks"] if entry not in unregistered]
+        differences += map(_with_own_remedy, _compared({**expected, "webhooks": others}, found, policies))
+        if not break_glass.off(found):
+            requests = [request for entry in unregistered for request in sent(entry)]
+            unsent += _not_sent(found, requests, _OWN_NOT_SENT, REGISTER_OWN)
+    return differences, unsent
 
 
-def _expected(ruleset: Ruleset, server: Server, meant: Meant) -> Iterator[tuple[Object, _Policies]]:
+def _expected(
+    ruleset: Ruleset, server: Server, meant: Meant, own: Mapping[Phase, Added] | None
+) -> Iterator[tuple[Object, _Policies]]:
     """Yield each expected configuration, with the allowed failure policies of its entries."""
 
     def generated(*failing: Collection[RiskGroup]) -> tuple[Object, Object]:
         fail, fail_mutating = failing
         users = meant.of_karpenter
-        pair = webhook_configurations(ruleset, server, fail=fail, fail_mutating=fail_mutating, karpenter_users=users)
+        pair = webhook_configurations(
+            ruleset, server, fail=fail, fail_mutating=fail_mutating, karpenter_users=users, own=own
+        )
         return meant.narrowed(pair[0]), meant.narrowed(pair[1])
 
     every = tuple(RiskGroup)
@@ -516,12 +560,20 @@ class _Sender(NamedTuple):
         return wanted in self.rules or any(covers(rule, wanted, self.match_policy) for rule in self.rules)
 
 
-def _not_sent(live: Object, unsent: Sequence[Sent]) -> Iterator[Drift]:
+_NOT_SENT: Final = "policies evaluate {} of {}, but no entry sends it"
+_OWN_NOT_SENT: Final = "policies outside the library evaluate {} of {}, but entries send only what concerns the library"
+
+
+def _not_sent(
+    live: Object, unsent: Sequence[Sent], message: str = _NOT_SENT, remedy: str = APPLY_AGAIN
+) -> Iterator[Drift]:
     for name, group in groupby(sorted(unsent, key=lambda request: request.name), key=lambda request: request.name):
         operations = " and ".join(sorted({request.operation for request in group}))
-        text = f"policies evaluate {operations} of {name}, but no entry sends it"
-        if name == _PROBE:
+        text = message.format(operations, name)
+        if name == _PROBE and message == _NOT_SENT:
             text = (
                 "no entry sends probes: `gpugate webhook wait` cannot test whether the API server reaches the webhook"
             )
-        yield Drift(Reason.NOT_PROBED if name == _PROBE else Reason.NOT_SENT, where(live), text, APPLY_AGAIN)
+            yield Drift(Reason.NOT_PROBED, where(live), text, remedy)
+        else:
+            yield Drift(Reason.NOT_SENT, where(live), text, remedy)

@@ -82,6 +82,8 @@ APPLY_AGAIN: Final = (
     "apply the generated configuration again: `helm upgrade`, or `gpugate registration ... | kubectl apply -f -`"
 )
 
+REGISTER_OWN: Final = "set the chart's values to the output of `gpugate registration --chart-values --policy-path DIRECTORY`, then `helm upgrade`"
+
 
 def where(configuration: Object, entry: Object | None = None) -> str:
     """Return the name of a configuration, or of one of its entries."""

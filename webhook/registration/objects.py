@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from gpugate.webhook.registration import probe
 from gpugate.webhook.registration.entries import entries
 from gpugate.webhook.registration.match_conditions import not_of
+from gpugate.webhook.registration.own_requests import entry_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.webhook.registration.entries import Entry, Phase, RiskGroup
+    from gpugate.webhook.registration.own_requests import Added
 
 _Object: TypeAlias = dict[str, Any]  # Any: the JSON edge
 
@@ -67,6 +69,7 @@ def webhook_configurations(
     fail: Collection[RiskGroup] = (),
     fail_mutating: Collection[RiskGroup] = (),
     karpenter_users: Sequence[str] = KARPENTER_USERS,
+    own: Mapping[Phase, Added] | None = None,
 ) -> tuple[_Object, _Object]:
     """Return the MutatingWebhookConfiguration and the ValidatingWebhookConfiguration for a ruleset.
 
@@ -76,6 +79,7 @@ def webhook_configurations(
         fail: the groups with `failurePolicy: Fail` for requests that can be denied.
         fail_mutating: the same for requests that can be mutated; the result is validated in any case.
         karpenter_users: the users whose changes of NodePools and NodeClaims are not sent.
+        own: the entries of policies outside the library, if the ruleset does not contain them.
     """
 
     def configuration(phase: Phase, failing: Collection[RiskGroup], **members: Any) -> Iterable[_Object]:
@@ -92,6 +96,15 @@ def webhook_configurations(
                 "rules": entry.rules,
                 "failurePolicy": "Fail" if entry.may_wait and entry.group in failing else "Ignore",
                 "matchConditions": _conditions(entry, karpenter_users),
+                "namespaceSelector": outside,
+                **reached,
+            }
+        if own and own[phase].rules:
+            yield {
+                "name": entry_name(phase),
+                "rules": own[phase].rules,
+                "failurePolicy": "Ignore",
+                "matchConditions": [*([not_of(karpenter_users)] if karpenter_users else []), *own[phase].conditions],
                 "namespaceSelector": outside,
                 **reached,
             }

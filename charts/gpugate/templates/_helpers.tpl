@@ -159,6 +159,51 @@ default
 {{ append (dig "excluded_namespaces" list .Values.policy) .Release.Namespace | uniq | sortAlpha | toJson }}
 {{- end }}
 
+{{/* Selector of the namespaces whose objects are sent. */}}
+{{- define "gpugate.evaluatedNamespaces" -}}
+matchExpressions:
+  - key: kubernetes.io/metadata.name
+    operator: NotIn
+    values: {{ include "gpugate.excludedNamespaces" . }}
+  {{- with .Values.webhooks.onlyNamespaces }}
+  - key: kubernetes.io/metadata.name
+    operator: In
+    values: {{ toJson . }}
+  {{- end }}
+{{- end }}
+
+{{/* Match condition without the users of Karpenter; empty if there are none. */}}
+{{- define "gpugate.exemptKarpenter" -}}
+{{- with .Values.webhooks.karpenterUsers -}}
+- name: is-not-from-karpenter
+  expression: "!(request.userInfo.username in ['{{ join "', '" . }}'])"
+{{- end }}
+{{- end }}
+
+{{/*
+Where API servers reach the webhook, and the fields that all entries of a configuration have.
+
+`root`: the context of the chart; `configuration`: one of files/webhooks.json.
+*/}}
+{{- define "gpugate.webhookServer" -}}
+clientConfig:
+  {{- if .root.Values.webhooks.url }}
+  url: {{ printf "%s/%s" .root.Values.webhooks.url .configuration.path | quote }}
+  {{- else }}
+  service:
+    namespace: {{ .root.Release.Namespace | quote }}
+    name: {{ include "gpugate.fullname" .root | quote }}
+    path: /{{ .configuration.path }}
+    port: 443
+  {{- end }}
+  {{- /* In the other modes the webhook or cert-manager writes `caBundle`. An upgrade must not remove it. */}}
+  {{- if eq .root.Values.certificates.mode "provided" }}
+  caBundle: {{ b64enc .root.Values.certificates.caBundle }}
+  {{- end }}
+timeoutSeconds: {{ get .root.Values.webhooks .configuration.timeoutValue | int }}
+{{ toYaml .configuration.common }}
+{{- end }}
+
 {{/*
 Webhook groups with `failurePolicy: Fail`, separated by commas; empty if there are none.
 Their requests are denied while the webhook is unavailable.

@@ -12,6 +12,7 @@ from cluster.namespaces import make_namespace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from chart.installed.release import Release
     from chart.installed.stage import Stage
@@ -56,6 +57,10 @@ validations:
 FILES = {"h100_selected.py": H100_SELECTED, "limits.yaml": MANY_GPUS}
 H100, MANY = "[acme/h100-selected]", "[acme/many-gpus]"
 NAME = "gpugate-acme"
+VALUES = {
+    "policies": {"organisation": "acme", "configMap": NAME},
+    "policy": {"policies": {"acme/*": {"mode": "enforce"}}},
+}
 
 
 class Mounted:
@@ -75,7 +80,7 @@ class Mounted:
 
     def change(self, **files: str | None) -> None:
         """Change files by their names without suffix, and let the kubelets hear of it."""
-        suffixes = {name.partition(".")[0]: name for name in FILES}
+        suffixes = {name.partition(".")[0]: name for name in (*FILES, "no_team.yaml")}
         data = {suffixes.get(name, f"{name}.py"): text for name, text in files.items()}
         answer = self._api.patch(self._ref, {"data": data})
         assert answer.ok, answer.message
@@ -88,9 +93,7 @@ def release(stage: Stage, prepare: Callable[[], AbstractContextManager[Release]]
         make_namespace(stage.api, made.namespace)
         mounted = Mounted(stage, made)
         mounted.create()
-        own = {"organisation": "acme", "configMap": NAME}
-        enforced = {"policies": {"acme/*": {"mode": "enforce"}}}
-        made.install({"policies": own, "policy": enforced})
+        made.install(VALUES)
         yield made
         made.uninstall()
         mounted.delete()
@@ -161,9 +164,7 @@ class Load:
             self.answers.append(self._ask())
 
 
-def test_a_reload_under_load_loses_no_review(
-    stage: Stage, mounted: Mounted, tenant: str, figures: list[str]
-) -> None:
+def test_a_reload_under_load_loses_no_review(stage: Stage, mounted: Mounted, tenant: str, figures: list[str]) -> None:
     with Load(stage, tenant) as load:
         for most in (4, 2, 6):
             mounted.change(limits=MANY_GPUS.replace("2", str(most)))
@@ -215,6 +216,94 @@ def test_a_set_that_does_not_load_leaves_the_last_one_in_force(
 def _restored(files: dict[str, str]) -> dict[str, str | None]:
     shipped = {name.partition(".")[0]: text for name, text in FILES.items()}
     return {name: shipped.get(name) for name in files}
+
+
+# A policy on Pods of any kind, and one on a kind that the library does not evaluate, which looks up another such kind.
+NO_TEAM = """apiVersion: gpugate.dev/v1
+kind: Policy
+id: acme/no-team
+title: Pod without a team
+why: Nobody is told when it fails.
+mode: enforce
+match:
+  kinds: [Pod]
+  operations: [CREATE]
+validations:
+  - expression: "'team' in object.metadata.?labels.orValue({})"
+    message: has no team
+"""
+FROZEN = '''"""ConfigMap that changes while there is a ServiceAccount of its name.
+
+## Why is this bad?
+
+The controller reads it only once.
+"""
+
+from gpugate.policies.sdk.facts import Need, named
+from gpugate.policies.sdk.findings import Stance, Violation
+from gpugate.policies.sdk.objects import Kind
+from gpugate.policies.sdk.policy import validates
+
+SDK = 1
+CONFIG_MAP = Kind("", ("v1",), "ConfigMap", "configmaps")
+SERVICE_ACCOUNT = Kind("", ("v1",), "ServiceAccount", "serviceaccounts")
+
+
+@validates(CONFIG_MAP, mode=Stance.ENFORCE, needs=(Need(SERVICE_ACCOUNT, ("metadata.name",)),))
+def check(config_map, ctx):
+    """Find the ServiceAccount."""
+    if config_map["data", "frozen"]:
+        name, namespace = config_map["metadata", "name"].text, ctx.request.namespace
+        if named(ctx.facts.list(SERVICE_ACCOUNT, namespace), name):
+            yield Violation(config_map["data"].path, "is read only once")
+'''
+
+
+@pytest.fixture
+def registered(release: Release, mounted: Mounted, tmp_path: Path) -> Iterator[Callable[[], None]]:
+    """The new policies in the ConfigMap; call it to register them."""
+    mounted.change(no_team=NO_TEAM, frozen=FROZEN)
+    folder = tmp_path / "policies" / "acme"
+    folder.mkdir(parents=True)
+    for name, text in {**FILES, "no_team.yaml": NO_TEAM, "frozen.py": FROZEN}.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+    def register() -> None:
+        printed = release.ran(f"gpugate registration --chart-values --policy-path {folder.parent}")
+        (tmp_path / "own-values.yaml").write_text(printed, encoding="utf-8")
+        release.upgrade(VALUES, tmp_path / "own-values.yaml")
+
+    yield register
+    release.upgrade(VALUES)
+    mounted.change(no_team=None, frozen=None)
+
+
+def test_objects_that_the_library_does_not_evaluate_are_sent_once_they_are_registered(
+    stage: Stage, release: Release, registered: Callable[[], None], tenant: str, tmp_path: Path
+) -> None:
+    metadata = {"name": "default", "namespace": tenant}
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}}
+    assert stage.api.create(config_map).ok
+    doctor = f"gpugate doctor --namespace {release.namespace} --policy-path {tmp_path}/policies"
+    try:
+        before = release.run(doctor)
+        allowed = refusal(stage, plain_pod(tenant))
+        registered()
+        denied = eventually(lambda: refusal(stage, plain_pod(tenant)))
+        change = {"data": {"frozen": "true"}}
+        changed = eventually(lambda: stage.api.patch(config_map, change, dry_run=True), lambda answer: not answer.ok)
+        after = release.run(doctor)
+    finally:
+        stage.api.delete(config_map)
+
+    assert allowed == ""
+    assert before.returncode == 1
+    for requests in ("CREATE and UPDATE of configmaps", "CREATE and UPDATE of pods"):
+        assert f"policies outside the library evaluate {requests}, but entries send only" in before.stdout
+    assert "may not get, list, watch serviceaccounts" in before.stdout
+    assert "[acme/no-team]" in denied
+    assert "[acme/frozen] data: is read only once" in changed.message
+    assert (after.returncode, "0 errors, 0 warnings" in after.stdout) == (0, True), after.stdout
 
 
 def test_a_plain_pod_is_not_sent(stage: Stage, release: Release, tenant: str) -> None:
