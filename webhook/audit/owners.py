@@ -10,27 +10,17 @@ from gpugate.policies.sdk.field import Field
 from gpugate.webhook.audit.model import NotEvaluated
 from gpugate.webhook.audit.source import NotReadError
 from gpugate.webhook.report.located import ObjectName
+from gpugate.webhook.report.ownership import controller
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gpugate.policies.sdk.objects import GroupVersionKind, Kind
     from gpugate.webhook.audit.source import Source
+    from gpugate.webhook.report.ownership import Reference
 
 # Longer than real chains (KServe -> Knative -> Deployment -> ReplicaSet -> Pod); owner references may form a cycle.
 _LONGEST: Final = 16
-# A Node owns its mirror Pods and Leases, but does not create them.
-_NOT_OWNERS: Final = frozenset({"Node"})
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """The controller that an object names (`metav1.OwnerReference` with `controller: true`)."""
-
-    api_version: str
-    kind: str
-    name: str
-    uid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +44,6 @@ class Top:
 
     entry: Entry
     missing: Reference | None = None
-
-
-def controller(obj: Mapping[str, Any]) -> Reference | None:
-    """Return what an object names as its controller; None where nothing made it."""
-    metadata = obj.get("metadata")
-    references = metadata.get("ownerReferences") if isinstance(metadata, dict) else None
-    for reference in references if isinstance(references, list) else ():
-        if (
-            isinstance(reference, dict)
-            and reference.get("controller") is True
-            and reference.get("kind") not in _NOT_OWNERS
-        ):
-            texts = (str(reference.get(key) or "") for key in ("apiVersion", "kind", "name", "uid"))
-            return Reference(*texts)
-    return None
 
 
 def entry(kind: GroupVersionKind, obj: Mapping[str, Any], *, labels: bool = False) -> Entry:

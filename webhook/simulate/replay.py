@@ -17,9 +17,8 @@ from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import Operation
 from gpugate.webhook.audit.model import Action
-from gpugate.webhook.audit.owners import controller
 from gpugate.webhook.audit.verdicts import digest, pod_as_created
-from gpugate.webhook.report.located import ObjectName
+from gpugate.webhook.report.ownership import controller, is_controller, owner_of
 from gpugate.webhook.simulate.audit_log import Passed, Recorded
 from gpugate.webhook.simulate.model import Change, Coverage, PolicyChange, Requests, severity
 
@@ -31,15 +30,14 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.facts import Facts
     from gpugate.policies.sdk.objects import Request
+    from gpugate.webhook.report.located import ObjectName
 
 # Objects whose last state is kept for their next update, about 1 KB each; and different Pods whose decisions are kept.
 _STATES: Final = 20_000
 _DECISIONS: Final = 20_000
 MOST_OWNERS: Final = 50_000
-_CONTROLLERS: Final = ("system:serviceaccount:", "system:node:", "system:kube-", "system:apiserver")
 _ACTIONS: Final = {Stance.ENFORCE: Action.DENY, Stance.WARN: Action.WARN, Stance.AUDIT: Action.RECORD}
 _PASSED: Final = (Action.ALLOW, "", "")
-_HASH: Final = "pod-template-hash"
 
 
 class Side(NamedTuple):
@@ -185,7 +183,7 @@ class Replay:
                 self._not_evaluated[f"requests of more than {MOST_OWNERS:,} owners with findings"] += 1
                 return
             owner = self._owners[name] = _Owner(name)
-        if request.user.startswith(_CONTROLLERS):
+        if is_controller(request.user):
             owner.controllers += 1
         else:
             owner.people += 1
@@ -244,18 +242,3 @@ def _key(request: Request) -> tuple[object, ...] | None:
         return None
     name = request.generate_name or request.name
     return request.namespace, request.user, request.groups, name, digest(pod_as_created(obj, owner.kind))
-
-
-def owner_of(request: Request) -> ObjectName:
-    """Return the owner that people know: of a Pod of a ReplicaSet its Deployment, as its labels show it, or the controller."""
-    obj = request.object or {}
-    owner = controller(obj)
-    if owner is None:
-        kind = request.stored_kind
-        return ObjectName(kind.api_version, kind.kind, request.namespace, request.shown_name)
-    metadata = obj.get("metadata")
-    labels = metadata.get("labels") if isinstance(metadata, dict) else None
-    mark = labels.get(_HASH) if isinstance(labels, dict) else None
-    if owner.kind == "ReplicaSet" and isinstance(mark, str) and owner.name.endswith(f"-{mark}"):
-        return ObjectName(owner.api_version, "Deployment", request.namespace, owner.name.removesuffix(f"-{mark}"))
-    return ObjectName(owner.api_version, owner.kind, request.namespace, owner.name)
