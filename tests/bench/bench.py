@@ -18,6 +18,7 @@ import comparison
 import figures
 import in_process
 import served
+import shadow
 import worker_counts
 from load_generator import LoadError
 from servers import ServerError
@@ -32,6 +33,7 @@ PARTS: Final[dict[str, tuple[Callable[[], Iterator[Measured]], str]]] = {
     "commands": (command_line.measure, "the command line: its start, one file, many files"),
     "server": (served.measure, "reviews over TLS, beside a handler that does nothing on the same front"),
     "audits": (audits.measure, "audits of clusters of three sizes, in pages from another process"),
+    "shadow": (shadow.measure, "the server with a shadow policy file, beside one without, in turns"),
     "workers": (worker_counts.measure, "the server with one to four workers"),
 }
 USUAL: Final = ("reviews", "commands", "server", "audits")

@@ -9,8 +9,9 @@ from documentation.blocks import ROOT
 _NAME = re.compile(r"gpugate\.dev/(?P<name>[a-z][a-z-]*[a-z])")
 # What documents call themselves, and their versions.
 _DOCUMENTS = {
-    "audit", "audit-history", "baseline", "check", "doctor", "review", "simulation", "status", "test", "test-report", "why",
-}  # fmt: skip
+    *("audit", "audit-history", "baseline", "check", "doctor", "review", "shadow", "simulation", "status", "test"),
+    *("test-report", "why"),
+}
 # The code makes these out of parts.
 _DISABLED = {"disabled-at", "disabled-by", "disabled-reason"}
 

@@ -208,6 +208,9 @@ class _Health:
     def exposition(self, accept: str) -> tuple[str, bytes]:
         return "text/plain", accept.encode(errors="replace")
 
+    def shadowed(self) -> bytes | None:
+        return None
+
 
 def heads() -> Target:
     """Bytes of a connection; the first byte says in which pieces they come."""

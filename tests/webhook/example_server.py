@@ -67,6 +67,9 @@ class NothingToSay:
     def exposition(self, accept: str) -> tuple[str, bytes]:
         return accept, b""
 
+    def shadowed(self) -> None:
+        """Say that there is no shadow policy file."""
+
 
 def serve(gate: Gate, options: ServeOptions) -> None:
     """Run the front with a gate in this process, and say where it is."""

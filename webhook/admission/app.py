@@ -84,7 +84,7 @@ def _seconds(text: str) -> float:
 
 # The path of each phase. The ASGI application reads it too, because reviews bypass Flask.
 ADMISSION = {"/mutate": Phase.MUTATE, "/validate": Phase.VALIDATE}
-_HEALTH = ("/healthz", "/readyz", "/metrics")
+_HEALTH = ("/healthz", "/readyz", "/metrics", "/shadow")
 # The paths of each port: admission with TLS, health and metrics without.
 _PATHS = {"https": frozenset(ADMISSION), "http": frozenset(_HEALTH)}
 
@@ -100,6 +100,10 @@ class Health(Protocol):
         """Return the content type and the body of the metrics, in the best format that `accept` allows."""
         ...
 
+    def shadowed(self) -> bytes | None:
+        """Return what the shadow policy file would decide differently, as JSON; None without a shadow policy file."""
+        ...
+
 
 def create_app(gate: Gate, health: Health) -> Flask:
     """Create the application that answers reviews with a gate.
@@ -113,7 +117,7 @@ def create_app(gate: Gate, health: Health) -> Flask:
     for path, phase in ADMISSION.items():
         view = _admission(gate, phase)
         app.add_url_rule(path, path, view, methods=["POST"], provide_automatic_options=False)
-    for path, answer in zip(_HEALTH, (_alive, _ready(health), _metrics(health)), strict=True):
+    for path, answer in zip(_HEALTH, (_alive, _ready(health), _metrics(health), _shadow(health)), strict=True):
         app.add_url_rule(path, path, answer, methods=["GET"], provide_automatic_options=False)
     app.before_request(_refuse_other_paths)
     app.register_error_handler(HTTPException, _http_error)
@@ -159,6 +163,16 @@ def _metrics(health: Health) -> Callable[[], Response]:
     def view() -> Response:
         content_type, body = health.exposition(request.headers.get("Accept", ""))
         return Response(body, content_type=content_type)
+
+    return view
+
+
+def _shadow(health: Health) -> Callable[[], Response]:
+    def view() -> Response:
+        document = health.shadowed()
+        if document is None:
+            return _json(404, status(404, "no shadow policy file: start the server with --shadow-policy-file"))
+        return _json(200, document)
 
     return view
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gpugate.policies.engine.verdict import Outcome, Verdict
+    from gpugate.policies.sdk.objects import Request
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.admission.review import Review, ReviewError
 
@@ -45,7 +46,7 @@ _MUTATING: Final = (RECORD, RECORD, WARN, WARN)
 class Observation:
     """The result of one review: evaluated (`review`, `verdict`) or not (`error`), and its duration in seconds.
 
-    `generation` is that of the ruleset in force when the review arrived.
+    `generation` is that of the ruleset in force when the review arrived, and `size` the bytes of an evaluated review.
     """
 
     phase: Phase
@@ -54,6 +55,7 @@ class Observation:
     review: Review | None = None
     verdict: Verdict | None = None
     error: ReviewError | None = None
+    size: int = 0
 
 
 def decision(observation: Observation) -> str:
@@ -121,5 +123,10 @@ def kind_of(observation: Observation, kinds: Mapping[tuple[str, str], str]) -> s
     """Return the name of a review's kind: `OTHER` if it is not in `kinds`, `UNREAD` if the review was not decoded."""
     if observation.review is None:
         return UNREAD
-    kind = observation.review.request.stored_kind
+    return kind_of_request(observation.review.request, kinds)
+
+
+def kind_of_request(request: Request, kinds: Mapping[tuple[str, str], str]) -> str:
+    """Return the name of a request's kind: `OTHER` if it is not in `kinds`."""
+    kind = request.stored_kind
     return kinds.get((kind.group, kind.kind), OTHER)

@@ -158,7 +158,8 @@ class Gate:
             release(error)
             return self._refused(phase, refusal, started, rules, review)
         if isinstance(answer, Answer):
-            self._notify(Observation(phase, perf_counter() - started, rules.generation, review, verdict))
+            seconds = perf_counter() - started
+            self._notify(Observation(phase, seconds, rules.generation, review, verdict, size=len(body)))
         return answer
 
     def too_large(self, phase: Phase, head: bytes) -> Answer:

@@ -25,11 +25,13 @@ from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.admission.decisions import (
     ERROR,
+    MALFORMED,
     OTHER,
     UNREAD,
     decision,
     evaluated_kinds,
     kind_of,
+    kind_of_request,
     outcome_decisions,
 )
 from gpugate.webhook.admission.front.limits import FrontEvent
@@ -39,8 +41,10 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Callable, Iterable, Mapping
 
+    from gpugate.policies.sdk.objects import Request
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.admission.decisions import Observation
+    from gpugate.webhook.admission.shadow_table import Pair
 
 # How prometheus-client combines the values of a gauge from several processes; "live" modes ignore dead processes.
 Merge: TypeAlias = Literal["livesum", "livemin", "livemax", "livemostrecent"]
@@ -81,6 +85,18 @@ OUTCOMES: Final = Metric(
     "Decisions of each policy except allow; mode is the mode of the policy in the namespace.",
     ("policy", "decision", "mode"),
 )
+SHADOW_REVIEWS: Final = Metric(
+    "gpugate_shadow_reviews_total",
+    "counter",
+    "Answered reviews for the shadow policy file, by result: evaluated, dropped under load, late or failed.",
+    ("result",),
+)
+SHADOW_OUTCOMES: Final = Metric(
+    "gpugate_shadow_outcomes_total",
+    "counter",
+    "Decisions of a policy by the policy file in force (from) and by the shadow policy file (to), unless both allow.",
+    ("policy", "kind", "operation", "from", "to"),
+)
 FRONT_EVENTS: Final = Metric(
     "gpugate_server_events_total",
     "counter",
@@ -109,6 +125,12 @@ CONFIG_TIME: Final = Metric(
     "gpugate_config_last_reload_success_timestamp_seconds",
     "gauge",
     "Unix time of the last successful reload of the policy file; the oldest of all workers.",
+    merge="livemin",
+)
+SHADOW_CONFIG_GOOD: Final = Metric(
+    "gpugate_shadow_config_last_reload_successful",
+    "gauge",
+    "Whether the last reload of the shadow policy file succeeded; if 0, the last valid one stays in use, if any.",
     merge="livemin",
 )
 # The minimum shows the first expiry that a client can meet.
@@ -210,12 +232,15 @@ METRICS: Final = (
     DURATION,
     FAILED_REVIEWS,
     OUTCOMES,
+    SHADOW_REVIEWS,
+    SHADOW_OUTCOMES,
     FRONT_EVENTS,
     CONNECTIONS,
     BODY_BYTES,
     CONFIG_HASH,
     CONFIG_GOOD,
     CONFIG_TIME,
+    SHADOW_CONFIG_GOOD,
     CERTIFICATE_EXPIRY,
     CERTIFICATE_GOOD,
     MANAGEMENT_HEALTHY,
@@ -310,6 +335,8 @@ class Metrics:
         self._durations = {phase: durations.labels(phase.value) for phase in (Phase.MUTATE, Phase.VALIDATE)}
         self._reviews = _Children(self._counter(REVIEWS))
         self._outcomes = _Children(self._counter(OUTCOMES))
+        self._shadow_reviews = _Children(self._counter(SHADOW_REVIEWS))
+        self._shadow_outcomes = _Children(self._counter(SHADOW_OUTCOMES))
         failed = self._counter(FAILED_REVIEWS)
         self._failed = {code: failed.labels(str(code)) for code in _CODES}
         self._other_failed = failed.labels(OTHER)
@@ -363,6 +390,20 @@ class Metrics:
                 policy = outcome.policy if outcome.policy in self._policies else OTHER
                 for word in outcome_decisions(outcome, phase):
                     self._outcomes[policy, word, _MODES[outcome.stance]].inc()
+
+    def shadow_result(self, result: str) -> None:
+        """Count an answered review for the shadow policy file."""
+        self._shadow_reviews[(result,)].inc()
+
+    def shadow_pair(self, request: Request, pair: Pair) -> None:
+        """Count the decisions of a policy on a request by both policy files."""
+        policy = pair.policy if pair.policy in self._policies or pair.policy == MALFORMED else OTHER
+        kind = kind_of_request(request, self._kinds)
+        self._shadow_outcomes[policy, kind, request.operation.value, pair.current, pair.candidate].inc()
+
+    def shadow_reloaded(self, *, ok: bool) -> None:
+        """Set whether the last reload of the shadow policy file succeeded."""
+        self._set(SHADOW_CONFIG_GOOD, ok)
 
     def front(self, event: FrontEvent) -> None:
         """Count an event of a connection or a request before its evaluation."""

@@ -77,6 +77,7 @@ class ServeOptions:
         drain_seconds: how long new connections are accepted after a SIGTERM.
         limits: the limits for clients.
         policy_file: the policy file; None gives every policy its shipped mode.
+        shadow_policy_file: a policy file by which answered reviews are evaluated again, without an effect; None does not.
         policy_paths: directories of policies outside the library.
         tls_cert: the serving certificate, together with `tls_key`. It must be valid for every name in `tls_san`.
             Without both, a certificate is created for the host, localhost and every name in `tls_san`.
@@ -98,6 +99,7 @@ class ServeOptions:
     drain_seconds: float = 10
     limits: Limits = field(default_factory=Limits)
     policy_file: Path | None = None
+    shadow_policy_file: Path | None = None
     policy_paths: tuple[Path, ...] = ()
     tls_cert: Path | None = None
     tls_key: Path | None = None

@@ -51,6 +51,8 @@ _TRIAL_SECONDS: Final = 15.0
 _ORPHAN_SECONDS: Final = 5.0
 
 _HEADER: Final = struct.Struct("=16s")
+# The name of no set.
+_UNCOUNTED: Final = b""
 _STATE: Final = struct.Struct("=Id")  # failures, and the time until which the policy is off
 _PROCESS: Final = struct.Struct("=ii")  # process id, and the running policy from 1
 _RUNNING: Final = struct.Struct("=i")  # the second of these
@@ -260,6 +262,13 @@ class Guarding:
         return tuple(
             replace(policy, handlers=tuple(self._handler(handler, index, name[:16]) for handler in policy.handlers))
             for index, policy in enumerate(policies)
+        )
+
+    def limited(self, policies: Sequence[Policy], _name: bytes) -> tuple[Policy, ...]:
+        """Return the policies of a set with the time and memory of every call limited, and no failure counted."""
+        return tuple(
+            replace(policy, handlers=tuple(self._handler(handler, 0, _UNCOUNTED) for handler in policy.handlers))
+            for policy in policies
         )
 
     def died(self, pid: int) -> str:

@@ -16,26 +16,28 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate import __version__
 from gpugate.policies.engine.config import GpugateError
+from gpugate.policies.engine.evaluate import described
 from gpugate.webhook.admission.certificate import Certificate, LeafMemory, names
 from gpugate.webhook.admission.front.handover import HandOver
 from gpugate.webhook.admission.front.server import listen
+from gpugate.webhook.admission.gate import Rules
 from gpugate.webhook.admission.log import Log, capture_libraries
 from gpugate.webhook.admission.options import ServeError, ServeOptions
 from gpugate.webhook.admission.policy_guard import Guard, Guarding, Trial, trial
-from gpugate.webhook.admission.policy_reload import PolicyFileWatch, RulesFiles
+from gpugate.webhook.admission.policy_reload import PolicyFileWatch, Reload, RulesFiles
 from gpugate.webhook.admission.serve_worker import run_expensive, run_worker
-from gpugate.webhook.admission.shared import Shared, now
+from gpugate.webhook.admission.shared import Shared, SharedShadow, now
 from gpugate.webhook.admission.workers import Board, Supervisor
 from gpugate.webhook.cluster import credentials
 from gpugate.webhook.own_policies.catalog import OwnPaths
+from gpugate.webhook.own_policies.sources import OwnPolicyError
 
 if TYPE_CHECKING:
     import socket
 
     from gpugate.policies.engine.ruleset import Ruleset
-    from gpugate.webhook.admission.gate import Rules
     from gpugate.webhook.admission.options import Keeping
-    from gpugate.webhook.admission.policy_reload import Reload, RulesContent
+    from gpugate.webhook.admission.policy_reload import RulesContent
     from gpugate.webhook.admission.workers import WorkerExit
 
 # A limit of 0 applies only to dump files. At one byte the kernel does not start a program for the dump either
@@ -152,8 +154,21 @@ def serve(options: ServeOptions) -> int:
         capture_libraries(log)
         hand_over = _hand_over(Path(folder)) if options.workers > 1 else None
         board = Board(options.workers, others)
+        shadow = _shadow(options, guarding, Path(folder))
         shared = Shared(
-            options, rules, certificate, metrics, log, board, leafs, hand_over, admission, health, files, guarding
+            options,
+            rules,
+            certificate,
+            metrics,
+            log,
+            board,
+            leafs,
+            hand_over,
+            admission,
+            health,
+            files,
+            guarding,
+            shadow,
         )
         return _Parent(shared).run()
 
@@ -168,6 +183,34 @@ def _loaded(files: RulesFiles, guarding: Guarding) -> Rules:
     return rules
 
 
+def _shadow(options: ServeOptions, guarding: Guarding, folder: Path) -> SharedShadow | None:
+    """Load the shadow policy file; an invalid one is reported, and the server starts without it."""
+    if options.shadow_policy_file is None:
+        return None
+    shadow = SharedShadow(
+        RulesFiles(options.shadow_policy_file, OwnPaths(options.policy_paths), guarding.limited), folder
+    )
+    try:
+        content = shadow.files.read()
+        _check_own(content, guarding)
+        shadow.rules = shadow.files.load(content)
+    except Exception as error:  # noqa: BLE001 -- no shadow policy file may prevent reviews
+        shadow.error = str(error) if isinstance(error, GpugateError) else f"cannot be used ({described(error)})"
+    return shadow
+
+
+def _check_own(content: RulesContent, guarding: Guarding) -> None:
+    """Refuse policies outside the library that were not loaded in a trial.
+
+    Raises:
+        OwnPolicyError: the shadow policy file names others than the policy file.
+    """
+    if content.sources and content.own[:16] != guarding.guard.accepted:
+        raise OwnPolicyError(
+            "the shadow policy file uses other policies outside the library than the policy file: name the same policy_paths in both"
+        )
+
+
 class _Parent:
     """The supervisor: its output and log, and the last valid state, with which new workers begin."""
 
@@ -176,10 +219,21 @@ class _Parent:
         self._policy_file = PolicyFileWatch(shared.files, shared.rules, self._use, self._reloaded, self._admits)
         # The set that is loaded in a trial now.
         self._trial: tuple[bytes, Trial] | None = None
+        self._shadow_file: PolicyFileWatch | None = None
+        if shared.shadow is not None:
+            self._shadow_file = PolicyFileWatch(
+                shared.shadow.files,
+                shared.shadow.rules or Rules(shared.rules.ruleset, ""),
+                self._use_shadow,
+                self._shadow_reloaded,
+                self._admits_shadow,
+            )
 
     def run(self) -> int:
         shared = self._shared
         shared.report_start()
+        if shared.shadow is not None and shared.shadow.rules is not None:
+            self._shadow_reloaded(Reload(shared.shadow.rules.generation))
         for warning in shared.certificate.warnings:
             shared.log.event("warning", warning)
         # Objects that exist now live as long as the process. Collections skip them, so workers do not copy their pages.
@@ -224,6 +278,8 @@ class _Parent:
 
     def _tick(self) -> None:
         self._policy_file.poll()
+        if self._shadow_file is not None:
+            self._shadow_file.poll()
         for policy, is_off in self._shared.guarding.switched():
             self._shared.metrics.switched(policy, off=is_off)
             text = "policy switched off after repeated failures" if is_off else "policy switched on again"
@@ -232,6 +288,8 @@ class _Parent:
 
     def _reload(self) -> None:
         self._policy_file.reload()
+        if self._shadow_file is not None:
+            self._shadow_file.reload()
         self._log_certificate(self._shared.poll_certificate(force=True))
 
     def _admits(self, content: RulesContent) -> bool:
@@ -274,6 +332,24 @@ class _Parent:
             )
         else:
             self._shared.log.event("info", "policy file in force", generation=reload.generation)
+
+    def _admits_shadow(self, content: RulesContent) -> bool:
+        _check_own(content, self._shared.guarding)
+        return True
+
+    def _use_shadow(self, rules: Rules) -> None:
+        if self._shared.shadow is not None:
+            self._shared.shadow.rules = rules
+
+    def _shadow_reloaded(self, reload: Reload) -> None:
+        self._shared.metrics.shadow_reloaded(ok=not reload.error)
+        if self._shared.shadow is not None:
+            self._shared.shadow.error = reload.error
+        if reload.error:
+            text = "shadow policy file invalid, the last valid one stays in use, if any"
+            self._shared.log.event("error", text, generation=reload.generation, error=reload.error)
+        else:
+            self._shared.log.event("info", "shadow policy file in use", generation=reload.generation)
 
     def _log_certificate(self, error: str | None) -> None:
         if error:

@@ -158,7 +158,7 @@ class _Number(NamedTuple):
 
 _LISTENER: Final = (
     _Number("--port", 8443, 0, 65535, "port for reviews, TLS; 0 selects a free port"),
-    _Number("--health-port", 8081, 0, 65535, "port for /healthz, /readyz and /metrics, plain HTTP"),
+    _Number("--health-port", 8081, 0, 65535, "port for /healthz, /readyz, /metrics and /shadow, plain HTTP"),
 )
 _PROCESSES: Final = (
     _Number("--workers", 2, 1, 64, "number of worker processes"),
@@ -200,6 +200,7 @@ def main(arguments: Sequence[str]) -> int:
             drain_seconds=numbers["--drain"],
             limits=Limits(connections=numbers["--max-connections"], per_source=numbers["--max-connections-per-source"]),
             policy_file=args.policy_file,
+            shadow_policy_file=args.shadow_policy_file,
             policy_paths=tuple(args.policy_path or map(Path, _listed(_environment("policy_paths")) or ())),
             tls_cert=args.tls_cert,
             tls_key=args.tls_key,
@@ -229,6 +230,11 @@ def parser() -> argparse.ArgumentParser:
     _add_numbers(command.add_argument_group("processes and limits"), _PROCESSES)
     policies = command.add_argument_group("policies")
     _add_file(policies, "--policy-file", "policy file (default: every policy in its shipped mode)", "-p")
+    _add_file(
+        policies,
+        "--shadow-policy-file",
+        "policy file to compare with: evaluate answered reviews by it, without an effect",
+    )
     options.add_policy_path(policies)
     _add_cluster(command)
     certificate = command.add_argument_group("certificate files")

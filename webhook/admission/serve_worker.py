@@ -9,21 +9,25 @@ from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.webhook.admission.app import create_app
 from gpugate.webhook.admission.asgi import AdmissionAsgi
-from gpugate.webhook.admission.cpu_budget import CpuBudget
+from gpugate.webhook.admission.cpu_budget import MOST_CPU_SECONDS, CpuBudget
 from gpugate.webhook.admission.decisions import evaluated_kinds
 from gpugate.webhook.admission.front.server import Front
-from gpugate.webhook.admission.gate import Gate
+from gpugate.webhook.admission.gate import QUICK_SECONDS, Gate, Rules
 from gpugate.webhook.admission.policy_reload import PolicyFileWatch
+from gpugate.webhook.admission.shadow import Shadow
 from gpugate.webhook.admission.shared import now
 from gpugate.webhook.admission.workers import Duties, Worker
+from gpugate.webhook.report.ownership import is_controller, owner_of
 
 if TYPE_CHECKING:
     import socket
 
+    from gpugate.policies.engine.ruleset import Rule
+    from gpugate.policies.sdk.objects import Request
     from gpugate.webhook.admission.decisions import Observation
     from gpugate.webhook.admission.front.handover import HandOver
-    from gpugate.webhook.admission.gate import Rules
     from gpugate.webhook.admission.policy_reload import Reload
+    from gpugate.webhook.admission.shadow_table import Pair
     from gpugate.webhook.admission.shared import Shared
     from gpugate.webhook.admission.tracing import Tracer
     from gpugate.webhook.admission.workers import Listening
@@ -40,7 +44,7 @@ def run_worker(number: int, shared: Shared) -> None:
         # The kernel accepts connections as long as any process has the listener open.
         shared.hand_over.listener.close()
     shared.guarding.enter(number, counts_cpu=shared.hand_over is None)
-    _Parts(shared, shared.hand_over).run(number, (shared.admission, shared.context), shared.health)
+    _Parts(number, shared, shared.hand_over).run((shared.admission, shared.context), shared.health)
 
 
 def run_expensive(number: int, shared: Shared, hand_over: HandOver) -> None:
@@ -48,13 +52,14 @@ def run_expensive(number: int, shared: Shared, hand_over: HandOver) -> None:
     shared.admission.close()
     shared.health.close()
     shared.guarding.enter(number, counts_cpu=True)
-    _Parts(shared, None).run(number, (hand_over.listener, None), None)
+    _Parts(number, shared, None).run((hand_over.listener, None), None)
 
 
 class _Parts:
     """The parts of one worker."""
 
-    def __init__(self, shared: Shared, hand_over: HandOver | None) -> None:
+    def __init__(self, number: int, shared: Shared, hand_over: HandOver | None) -> None:
+        self._number = number
         self._shared = shared
         self._hand_over = hand_over
         shared.log.start()
@@ -63,13 +68,15 @@ class _Parts:
         self._tracer = self._started_tracer()
         self._next: tuple[Rules, float] | None = None
         facts = self._cluster.facts if self._cluster else NoFacts()
-        self._gate = Gate(shared.rules, facts, now, self._observe, CpuBudget())
+        budget = CpuBudget()
+        self._gate = Gate(shared.rules, facts, now, self._observe, budget)
         self._policy_file = PolicyFileWatch(shared.files, shared.rules, self._use, self._reloaded, shared.may_load)
+        self._shadow = _ShadowParts(number, shared, self._gate, budget, self._cluster) if shared.shadow else None
 
-    def run(self, number: int, admission: Listening, health: socket.socket | None) -> None:
+    def run(self, admission: Listening, health: socket.socket | None) -> None:
         shared = self._shared
         duties = Duties(self._missing, self._tick, self._reload, self._stop)
-        worker = Worker(number, shared.board, shared.options.drain_seconds)
+        worker = Worker(self._number, shared.board, shared.options.drain_seconds)
         worker.run(self._front, admission, health, duties)
 
     def missing(self) -> tuple[str, ...]:
@@ -80,17 +87,24 @@ class _Parts:
         """Return the metrics of all workers."""
         return self._shared.metrics.exposition(accept)
 
+    def shadowed(self) -> bytes | None:
+        """Return what all workers know of the shadow policy file, None without one."""
+        return self._shadow.shadow.document() if self._shadow else None
+
     def _front(self) -> Front:
         app = create_app(self._gate, self)
         count = self._shared.metrics.front
         span = self._tracer.span if self._tracer else None
         options = self._shared.options
-        return Front(
+        front = Front(
             lambda load, turns: AdmissionAsgi(self._gate, app, load, turns, count, span, hand_over=self._hand_over),
             options.limits,
             count,
             frozenset(options.client_names) if options.client_ca else None,
         )
+        if self._shadow:
+            self._shadow.shadow.attach(front.loop, front.load)
+        return front
 
     def _watched_cluster(self) -> ClusterWatch | None:
         options = self._shared.options.cluster
@@ -115,12 +129,15 @@ class _Parts:
         self._shared.log.observe(observation)
         if self._tracer:
             self._tracer.observe(observation)
+        if self._shadow:
+            self._shadow.shadow.offer(observation)
 
     def _use(self, rules: Rules) -> None:
         """Put a new ruleset into force, after its cluster data has been read or the time limit has expired."""
         self._shared.metrics.know(rules.ruleset.catalog)
         if self._cluster:
-            self._cluster.update_needs(Needs(rules.ruleset.rules))
+            shadowing = self._shadow.rules if self._shadow else ()
+            self._cluster.update_needs(Needs((*rules.ruleset.rules, *shadowing)))
         self._next = rules, monotonic() + _FACTS_SECONDS
         self._apply_next()
 
@@ -152,6 +169,8 @@ class _Parts:
     def _tick(self, front: Front) -> None:
         self._policy_file.poll()
         self._apply_next()
+        if self._shadow:
+            self._shadow.tick()
         self._shared.poll_certificate()
         for kind, seconds in self._cluster.ages().items() if self._cluster else ():
             self._shared.metrics.facts_age(kind.name, seconds)
@@ -160,6 +179,8 @@ class _Parts:
 
     def _reload(self) -> None:
         self._policy_file.reload()
+        if self._shadow:
+            self._shadow.policy_file.reload()
         self._shared.poll_certificate(force=True)
 
     def _stop(self) -> None:
@@ -170,3 +191,78 @@ class _Parts:
         if self._tracer:
             self._tracer.close()
         self._shared.log.close()
+
+
+class _ShadowParts:
+    """The shadow policies of one worker, and the updates of their file and of the cluster data that only they need."""
+
+    def __init__(
+        self, number: int, shared: Shared, gate: Gate, budget: CpuBudget, cluster: ClusterWatch | None
+    ) -> None:
+        assert shared.shadow is not None  # noqa: S101 -- for the type checker: only then there are shadow policies
+        self._shared = shared
+        self._gate = gate
+        self._cluster = cluster
+        # The rules whose needs the cluster data has.
+        self.rules: tuple[Rule, ...] = ()
+        expensive = number >= shared.options.workers
+        self.shadow = Shadow(
+            cluster.facts.snapshot if cluster else NoFacts,
+            now,
+            budget,
+            MOST_CPU_SECONDS if expensive else QUICK_SECONDS,
+            self,
+            shared.shadow.folder / f"{number}.shadow",
+            current=lambda: gate.rules.generation,
+        )
+        known = shared.shadow.rules
+        if known is not None:
+            self.shadow.use(known)
+        if shared.shadow.error:
+            self.shadow.reject(shared.shadow.error)
+        self.policy_file = PolicyFileWatch(
+            shared.shadow.files, known or Rules(shared.rules.ruleset, ""), self._use, self._reloaded, shared.may_load
+        )
+
+    def tick(self) -> None:
+        """Reload the file if it changed, and show the table to the other workers."""
+        self.policy_file.poll()
+        rules = self.shadow.rules.ruleset.rules if self.shadow.rules else ()
+        # Data that only the shadow policies need must not delay readiness.
+        if self._cluster and rules is not self.rules and not self._cluster.missing():
+            self.rules = rules
+            self._cluster.update_needs(Needs((*self._gate.rules.ruleset.rules, *rules)))
+        self.shadow.publish()
+
+    def result(self, result: str) -> None:
+        """Count a review."""
+        self._shared.metrics.shadow_result(result)
+
+    def pair(self, request: Request, pair: Pair) -> None:
+        """Count the decisions of a policy on a review."""
+        self._shared.metrics.shadow_pair(request, pair)
+
+    def new(self, request: Request, pair: Pair) -> None:
+        """Log different decisions that are new for an owner."""
+        owner = owner_of(request)
+        self._shared.log.event(
+            "info",
+            "the shadow policy file decides differently",
+            policy=pair.policy,
+            current=pair.current,
+            candidate=pair.candidate,
+            kind=str(request.kind),
+            namespace=request.namespace,
+            name=request.shown_name,
+            owner=str(owner),
+            operation=request.operation.value,
+            requester="controller" if is_controller(request.user) else "person",
+        )
+
+    def _use(self, rules: Rules) -> None:
+        self.shadow.use(rules)
+
+    def _reloaded(self, reload: Reload) -> None:
+        self._shared.metrics.shadow_reloaded(ok=not reload.error)
+        if reload.error:
+            self.shadow.reject(reload.error)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import socket
     import ssl
+    from pathlib import Path
 
     from gpugate.webhook.admission.certificate import Certificate, LeafMemory
     from gpugate.webhook.admission.front.handover import HandOver
@@ -22,12 +23,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
+class SharedShadow:
+    """The shadow policy file, and the last valid rules of it; None if there are none, for the reason in `error`.
+
+    The processes show each other their tables in `folder`, which other users cannot enter.
+    """
+
+    files: RulesFiles
+    folder: Path
+    rules: Rules | None = None
+    error: str = ""
+
+
+@dataclass(slots=True)
 class Shared:
     """Objects of which each process has its own copy, and memory and sockets that all processes share.
 
     `rules` is the last valid ruleset of the supervisor, with which a restarted worker begins. `hand_over` is None if
     there is one worker, which evaluates expensive reviews itself. `files` are those of the rules, and `guarding` guards
-    policies outside the library.
+    policies outside the library. `shadow` is None without a shadow policy file.
     """
 
     options: ServeOptions
@@ -42,6 +56,7 @@ class Shared:
     health: socket.socket
     files: RulesFiles
     guarding: Guarding
+    shadow: SharedShadow | None = None
 
     def may_load(self, content: RulesContent) -> bool:
         """Tell whether the supervisor has loaded the policies outside the library in a trial."""
@@ -70,6 +85,8 @@ class Shared:
         self.metrics.reloaded(self.rules.generation, ok=True)
         self.metrics.certificate(self.certificate.identity.not_after)
         self.metrics.certificate_reloaded(ok=True)
+        if self.shadow is not None:
+            self.metrics.shadow_reloaded(ok=not self.shadow.error)
 
 
 def now() -> dt.datetime:

@@ -43,6 +43,12 @@ class ClusterFacts:
             return objects.list(namespace)
         return objects or Unavailable(f"{resource_name(kind)} not watched")
 
+    def snapshot(self) -> ClusterFacts:
+        """Return the objects as they are now, which later changes do not affect; takes the time of a small copy."""
+        facts = ClusterFacts()
+        facts._objects = self._objects.copy()
+        return facts
+
     def accept_writer(self, kind: Kind, writer: Hashable) -> None:
         """Accept only this writer for a kind from now on; the objects remain until its first write."""
         with self._writing:

@@ -11,6 +11,7 @@ from gpugate.policies.cel.documents import KIND as POLICY_KIND
 from gpugate.policies.cel.documents import PolicyDocument
 from gpugate.policies.engine.config import API_VERSION, KIND, PolicyConfig, PolicyEntry
 from gpugate.policies.sdk import catalogue
+from gpugate.webhook.admission import shadow_table
 from gpugate.webhook.audit import why_json
 from gpugate.webhook.audit.formats import json as audit_json
 from gpugate.webhook.manifests.case_format import Asked, CaseFileFormat, Definition, Expect, FromFile, Merged, Setting
@@ -203,6 +204,7 @@ def published_schemas() -> Mapping[str, str]:
         "test-v1.schema.json": case_schema(),
         "audit-v1.schema.json": audit_json.schema(),
         "simulation-v1.schema.json": simulation.schema(),
+        "shadow-v1.schema.json": shadow_table.schema(),
         "catalogue-v1.schema.json": catalogue_schema(),
         "why-v1.schema.json": why_json.schema(),
     }

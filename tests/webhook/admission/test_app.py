@@ -38,6 +38,9 @@ class KnownHealth:
     def exposition(self, accept: str) -> tuple[str, bytes]:
         return "text/plain; version=1.0.0", f"# for {accept}\n".encode()
 
+    def shadowed(self) -> bytes | None:
+        return None
+
 
 @pytest.fixture(scope="module")
 def gate() -> Gate:
@@ -82,7 +85,14 @@ def test_metrics_are_in_the_format_that_is_accepted(client: FlaskClient) -> None
 
 @pytest.mark.parametrize(
     ("scheme", "path"),
-    [("https", "/healthz"), ("https", "/readyz"), ("https", "/metrics"), ("http", "/mutate"), ("http", "/validate")],
+    [
+        ("https", "/healthz"),
+        ("https", "/readyz"),
+        ("https", "/metrics"),
+        ("https", "/shadow"),
+        ("http", "/mutate"),
+        ("http", "/validate"),
+    ],
 )
 def test_each_port_has_its_own_paths(client: FlaskClient, scheme: str, path: str) -> None:
     method = "POST" if scheme == "http" else "GET"

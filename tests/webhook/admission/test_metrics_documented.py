@@ -10,11 +10,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.objects import Operation
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.admission.decisions import OTHER, OUTCOME_DECISIONS, REVIEW_DECISIONS, UNREAD, Observation
 from gpugate.webhook.admission.front.limits import FrontEvent
 from gpugate.webhook.admission.metrics import METRICS, Metric, Metrics
 from gpugate.webhook.admission.review import ReviewError
+from gpugate.webhook.admission.shadow import RESULTS
+from gpugate.webhook.admission.shadow_table import DECISIONS, Pair
 from gpugate.webhook.cluster.named_object import MUTATING, VALIDATING
 from gpugate.webhook.registration.drift_reasons import Reason
 
@@ -37,6 +39,9 @@ def exposed() -> Metrics:
     metrics = Metrics(CATALOG)
     metrics.observe(Observation(Phase.VALIDATE, 0.1, "3f2a", error=ReviewError(400, "m")))
     metrics.reloaded("3f2a", ok=True)
+    metrics.shadow_result("evaluated")
+    metrics.shadow_pair(Request(GroupVersionKind("", "v1", "Pod"), Operation.CREATE, {}), Pair("", "warn", "deny"))
+    metrics.shadow_reloaded(ok=True)
     metrics.certificate(dt.datetime(2026, 11, 21, tzinfo=dt.UTC))
     metrics.certificate_reloaded(ok=True)
     metrics.certificate_management(good=True, leads=True)
@@ -81,6 +86,8 @@ def test_names_follow_the_conventions(metric: Metric) -> None:
         ("`operation`", {*Operation, UNREAD}),
         ("`decision` of a review", set(REVIEW_DECISIONS)),
         ("`decision` of a policy", set(OUTCOME_DECISIONS)),
+        ("`from`, `to`", set(DECISIONS)),
+        ("`result`", set(RESULTS)),
         ("`mode`", {mode.word for mode in Stance if mode}),
         ("`configuration`", {MUTATING, VALIDATING}),
         ("`reason`", {reason.value for reason in Reason}),
