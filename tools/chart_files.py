@@ -56,6 +56,9 @@ _NAMESPACE: Final = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])
 _LOOKS_AROUND: Final = re.compile(r"\(\?<?[=!]")
 
 
+_SHADOW: Final = f"{_DEFINITIONS}ShadowFile"
+
+
 def chart_files(schema: str) -> Mapping[str, str]:
     """Return path within the chart -> text.
 
@@ -138,6 +141,8 @@ def rights() -> _Object:
 def values_schema(schema: _Object) -> _Object:
     """Return the schema of the chart's values with that of `policy` in it: all of a policy file but apiVersion and kind.
 
+    `policy.shadow` is another policy file, which has no shadow.
+
     It is of draft-07, which Helm 3 and 4 both know. Its definitions stand behind the others, and begin with `Policy`.
     """
     policy = _plain(config_schema())
@@ -156,6 +161,9 @@ def values_schema(schema: _Object) -> _Object:
     for entry in ("PolicyNamespaceEntry", "PolicyExemption"):
         named = definitions[entry]["properties"]["policies"]
         named["propertyNames" if named["type"] == "object" else "items"] = _ids()
+    same = {key: {"$ref": f"#/definitions/{_DEFINITIONS}/properties/{key}"} for key in properties}
+    definitions = {_SHADOW: {**definitions[_DEFINITIONS], "properties": same}, **definitions}
+    properties["shadow"] = {"anyOf": [{"$ref": f"#/definitions/{_SHADOW}"}, {"type": "null"}]}
     others = {
         name: definition for name, definition in schema["definitions"].items() if not name.startswith(_DEFINITIONS)
     }

@@ -328,6 +328,27 @@ class TestToggles:
         modes = {rule.policy.id: rule.mode for rule in ruleset.rules}
         assert modes["pods/missing-gpu-toleration"] is Stance.WARN
 
+    def test_a_shadow_policy_file_is_mounted_and_replaces_no_pod(
+        self, helm: Helm, render: Render, tmp_path: Path
+    ) -> None:
+        flags = ("--set", "policy.shadow.policies.pods/missing-gpu-toleration.mode=warn")
+        objects = render(*flags)
+        spec = deployment(render, *flags)["template"]
+        (container,) = spec["spec"]["containers"]
+        mounted = next(mount for mount in container["volumeMounts"] if mount["name"] == "shadow-policy")
+        ((key, text),) = objects["ConfigMap", f"{NAME}-shadow-policy"]["data"].items()
+        assert f"--shadow-policy-file={mounted['mountPath']}/{key}" in container["args"]
+        (tmp_path / key).write_text(text)
+        ruleset = load_policy_file(tmp_path / key, lambda config: bind(CATALOG, config))
+        assert {rule.policy.id: rule.mode for rule in ruleset.rules}["pods/missing-gpu-toleration"] is Stance.WARN
+
+        # The policy file is without it, and is still found among the rendered manifests.
+        (tmp_path / "installed.yaml").write_text(helm.template(*flags).stdout)
+        load_policy_file(tmp_path / "installed.yaml", lambda config: bind(CATALOG, config))
+        others = deployment(render, "--set", "policy.shadow.mode=warn")["template"]
+        assert spec["metadata"]["annotations"] == others["metadata"]["annotations"]
+        assert "shadow" not in str(render())
+
     def test_services_set_no_variables_of_flags(self, helm: Helm) -> None:
         # The programs in hooks read the same variables.
         specs = dict(pod_specs(helm.objects(*WAITING)))

@@ -111,10 +111,20 @@ default
 
 {{/* The policy file. `mergeOverwrite` would drop empty and false values, such as `mode: off` in YAML 1.1. */}}
 {{- define "gpugate.policyFile" -}}
-{{- $policy := deepCopy .Values.policy }}
+{{- $policy := omit (deepCopy .Values.policy) "shadow" }}
 {{- $_ := set $policy "apiVersion" "gpugate.dev/v1" }}
 {{- $_ := set $policy "kind" "PolicyConfig" }}
 {{- toPrettyJson $policy }}
+{{- end }}
+
+{{/* The shadow policy file; empty if there is none. */}}
+{{- define "gpugate.shadowPolicyFile" -}}
+{{- with dig "shadow" nil .Values.policy }}
+{{- $policy := deepCopy . }}
+{{- $_ := set $policy "apiVersion" "gpugate.dev/v1" }}
+{{- $_ := set $policy "kind" "PolicyConfig" }}
+{{- toPrettyJson $policy }}
+{{- end }}
 {{- end }}
 
 {{/* Arguments, mounts and volumes of policies outside the library. */}}
