@@ -235,6 +235,7 @@ class Shadow:
             self._rules.generation if self._rules else "",
             self._error,
             self._since,
+            self._clock(),
             dict(self._reviews),
             self._table.owners(),
             self._table.left_out,

@@ -195,6 +195,7 @@ class Shadowed(msgspec.Struct, frozen=True, tag=SCHEMA, tag_field="schema"):
         str, Meta(description="why the last version of the shadow policy file is invalid; empty if it is valid")
     ]
     since: Annotated[dt.datetime, Meta(description="when both generations came into use")]
+    until: Annotated[dt.datetime, Meta(description="the time of the document")]
     reviews: Annotated[
         dict[str, int], Meta(description="reviews by result: `evaluated`, `dropped` under load, `late` or `failed`")
     ]
@@ -376,6 +377,7 @@ def merged(tables: Iterable[Shadowed]) -> Shadowed | None:
         first.candidate,
         next((each.error for each in included if each.error), ""),
         min(each.since for each in included),
+        max(each.until for each in included),
         reviews,
         table.owners(),
         table.left_out,

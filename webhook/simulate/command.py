@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,24 +14,28 @@ from gpugate.policies.sdk.facts import NoFacts
 from gpugate.webhook.audit.cost.prices import Prices
 from gpugate.webhook.audit.cost.summary import cost_of
 from gpugate.webhook.audit.dump import DumpSource
-from gpugate.webhook.audit.exemptions import exemptions
+from gpugate.webhook.audit.exemptions import Found, exemptions
 from gpugate.webhook.audit.model import Action, Audited, AuditReport, Cluster, Finding, Summary
 from gpugate.webhook.audit.scan import scan
 from gpugate.webhook.audit.selection import Options
 from gpugate.webhook.audit.words import plural
 from gpugate.webhook.cli import options
 from gpugate.webhook.cli.options import Parser, UsageError
+from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.simulate.audit_log import read_audit_log, start_of
 from gpugate.webhook.simulate.formats import FORMATS, render
 from gpugate.webhook.simulate.model import Coverage, Simulation, worst_first
 from gpugate.webhook.simulate.replay import Replay, Side
+from gpugate.webhook.simulate.shadow import Shadow, ShadowError, read_document, read_servers
 from gpugate.webhook.simulate.stored import nodes_at_risk, stored_changes
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.sdk.policy import Policy
+    from gpugate.webhook.admission.shadow_table import Shadowed
     from gpugate.webhook.audit.scan import Scan
     from gpugate.webhook.simulate.model import Change
 
@@ -42,10 +47,13 @@ _EPILOG: Final = """examples:
   gpugate simulate --candidate new.yaml --current old.yaml --from audit.log
   gpugate simulate --candidate new.yaml --from dump.json --from audit.log
   gpugate simulate --candidate new.yaml --from dump.json --max-new-denials 0
+  gpugate simulate --cluster
 
 PATH is an audit log of the API server (JSON lines, level Request or above, also
 compressed), a directory of such logs, or a dump: output of `kubectl get KINDS -A
--o json`, a directory of such files, or a must-gather.
+-o json`, a directory of such files, or a must-gather. Or it is a saved document
+of /shadow, which servers with a shadow policy file have on their health port.
+--cluster reads this document from the Pods of the webhook.
 
 Exit codes: 0 success; 1 more owners are newly denied than --max-new-denials;
 2 wrong usage or configuration; 3 nothing to evaluate; 4 an input cannot be read."""
@@ -56,6 +64,7 @@ class _Sources(NamedTuple):
 
     logs: tuple[Path, ...]
     dumps: tuple[str, ...]
+    shadows: tuple[Shadowed, ...] = ()
 
 
 class _Stored(NamedTuple):
@@ -71,24 +80,82 @@ def main(arguments: Sequence[str]) -> int:
     outputs = options.outputs(args.output or [FORMATS[0]], FORMATS)
     if args.write_exemptions and not args.exemption_owner.strip():
         raise UsageError("--write-exemptions needs --exemption-owner NAME")
-    current, candidate = options.ruleset(args.current), options.ruleset(args.candidate)
+    if not args.sources and not args.cluster:
+        raise UsageError("--from PATH or --cluster is missing")
     now = dt.datetime.now(dt.UTC)
     try:
         sources = _sources(args.sources)
-        stored = _scan(sources.dumps, args, current, candidate, now) if sources.dumps else None
-        replay = _replay(sources.logs, stored, current, candidate, now)
+        simulation, policies = _shadowed(args, sources) or _evaluated(args, sources, now)
     except OSError as error:
         print(f"error: {error.filename}: {(error.strerror or 'cannot be read').lower()}", file=sys.stderr)
         return _UNREADABLE
-    simulation = _simulation(args, replay, stored, candidate)
+    except (CallError, ShadowError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return _UNREADABLE
     if not simulation.coverage.requests and not simulation.coverage.stored:
-        print("error: --from contains no recorded requests and no stored objects", file=sys.stderr)
+        print(f"error: {_nothing(args, sources)}", file=sys.stderr)
         return _NOTHING
     for file, name in outputs.items():
         options.write(file, render(name, simulation, args.top))
     if args.write_exemptions:
-        options.write(args.write_exemptions, _exemptions(args, simulation, candidate, now))
+        options.write(args.write_exemptions, _exemptions(args, simulation, policies, now))
     return _exit_code(simulation, args.max_new_denials)
+
+
+def _nothing(args: argparse.Namespace, sources: _Sources) -> str:
+    if args.cluster or sources.shadows:
+        return "the servers have evaluated no request by the shadow policy file yet"
+    return "--from contains no recorded requests and no stored objects"
+
+
+def _evaluated(args: argparse.Namespace, sources: _Sources, now: dt.datetime) -> tuple[Simulation, Sequence[Policy]]:
+    """Evaluate requests and stored objects; return the policies too."""
+    if args.candidate is None:
+        raise UsageError("--candidate FILE is missing")
+    current, candidate = options.ruleset(args.current), options.ruleset(args.candidate)
+    stored = _scan(sources.dumps, args, current, candidate, now) if sources.dumps else None
+    replay = _replay(sources.logs, stored, current, candidate, now)
+    return _simulation(args, replay, stored, candidate), [rule.policy for rule in candidate.rules]
+
+
+def _shadowed(args: argparse.Namespace, sources: _Sources) -> tuple[Simulation, Sequence[Policy]] | None:
+    """Return what servers have evaluated, and the policies; None if no source is of a server.
+
+    Raises:
+        CallError: the API server does not answer.
+        ClusterError: the cluster is not configured.
+        ShadowError: a server has no valid shadow policy file, or does not answer.
+        UsageError: there are other sources or policy files too.
+    """
+    if not args.cluster and not sources.shadows:
+        return None
+    if args.candidate or args.current or sources.logs or sources.dumps:
+        raise UsageError(
+            "servers have compared their own policy files already: leave out --candidate, --current, logs and dumps"
+        )
+    documents = [*sources.shadows, *(_of_cluster(args) if args.cluster else ())]
+    shadow = Shadow.of(documents)
+    simulation = Simulation(
+        gpugate=__version__,
+        current=f"the policy file in force ({shadow.document.current})",
+        candidate=f"the shadow policy file ({shadow.document.candidate})",
+        sources=(*args.sources, *(["the servers of the cluster"] if args.cluster else ())),
+        coverage=shadow.coverage(),
+        changes=worst_first(shadow.changes()),
+        remarks=tuple(shadow.remarks()),
+    )
+    return simulation, options.ruleset(None).catalog
+
+
+def _of_cluster(args: argparse.Namespace) -> Sequence[Shadowed]:
+    from gpugate.webhook.cluster.connection import connect  # noqa: PLC0415 -- imports the Kubernetes client
+    from gpugate.webhook.cluster.options import choose_cluster  # noqa: PLC0415 -- as above
+
+    connection = connect(choose_cluster(args.kubeconfig, args.context, os.environ))
+    try:
+        return tuple(read_servers(connection, args.namespace, args.service))
+    finally:
+        connection.close()
 
 
 def _exit_code(simulation: Simulation, most: int | None) -> int:
@@ -100,24 +167,29 @@ def _exit_code(simulation: Simulation, most: int | None) -> int:
 
 
 def _sources(paths: Iterable[str]) -> _Sources:
-    """Tell audit logs, in the order of their first requests, from dumps.
+    """Tell audit logs, in the order of their first requests, from dumps and documents of servers.
 
     Raises:
         OSError: a path cannot be read.
+        ShadowError: a document of a server is damaged.
         UsageError: a path does not exist.
     """
     logs: list[tuple[dt.datetime, Path]] = []
     dumps: list[str] = []
+    shadows: list[Shadowed] = []
     for name in paths:
         path = Path(name)
         if not path.exists():
             raise UsageError(f"--from {name}: no such file or directory")
+        if path.is_file() and (document := read_document(path)) is not None:
+            shadows.append(document)
+            continue
         files = sorted(entry for entry in path.iterdir() if entry.is_file()) if path.is_dir() else [path]
         started = [(start, file) for file in files if (start := start_of(file)) is not None]
         logs += started
         if not started:
             dumps.append(name)
-    return _Sources(tuple(path for _, path in sorted(logs)), tuple(dumps))
+    return _Sources(tuple(path for _, path in sorted(logs)), tuple(dumps), tuple(shadows))
 
 
 def _scan(
@@ -178,7 +250,7 @@ def _remarks(coverage: Coverage, stored: _Stored | None) -> Iterator[str]:
             yield f"not in the dumps, so policies that need them were not evaluated: {', '.join(gaps)}"
 
 
-def _exemptions(args: argparse.Namespace, simulation: Simulation, candidate: Ruleset, now: dt.datetime) -> str:
+def _exemptions(args: argparse.Namespace, simulation: Simulation, policies: Sequence[Policy], now: dt.datetime) -> str:
     """Return exemptions for the newly denied owners, in the format of the audit's."""
     audited = tuple(
         Audited.of(
@@ -202,8 +274,8 @@ def _exemptions(args: argparse.Namespace, simulation: Simulation, candidate: Rul
         counts={},
         audited=audited,
     )
-    policies = [rule.policy for rule in candidate.rules]
-    return exemptions(report, {}, policies, args.exemption_days, args.exemption_owner)
+    found = Found(f"gpugate simulate of {report.cluster.name}", f"that {simulation.candidate} would newly deny")
+    return exemptions(report, {}, policies, args.exemption_days, args.exemption_owner, found)
 
 
 def _count(text: str) -> int:
@@ -215,7 +287,7 @@ def _count(text: str) -> int:
 _count.__name__ = "number"  # argparse names it in its message
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
     """Return the parser."""
     command = Parser(
         prog="gpugate simulate",
@@ -224,15 +296,20 @@ def parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
     )
     add = command.add_argument
-    add("--candidate", type=Path, required=True, metavar="FILE", help="policy file to evaluate")
+    add("--candidate", type=Path, metavar="FILE", help="policy file to evaluate")
     add("--current", type=Path, metavar="FILE", help=f"policy file in force (default: {_SHIPPED})")
     add(
         "--from",
         dest="sources",
         action="append",
-        required=True,
+        default=[],
         metavar="PATH",
-        help="audit log of the API server, or dump of a cluster; repeatable",
+        help="audit log of the API server, dump of a cluster, or saved document of /shadow; repeatable",
+    )
+    add(
+        "--cluster",
+        action="store_true",
+        help="read what the servers of an installation have evaluated by their shadow policy file",
     )
     add(
         "--complete-context",
@@ -262,4 +339,8 @@ def parser() -> argparse.ArgumentParser:
         metavar="DAYS",
         help="days until the exemptions expire (default: %(default)d)",
     )
+    cluster = command.add_argument_group("cluster (with --cluster)")
+    options.add_cluster(cluster, environ)
+    for flag, text in (("--namespace", "namespace of the webhook"), ("--service", "Service of the webhook")):
+        cluster.add_argument(flag, metavar="NAME", default="gpugate", help=f"{text} (default: gpugate)")
     return command

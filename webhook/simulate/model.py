@@ -54,7 +54,12 @@ class Change(msgspec.Struct, frozen=True):
     """An owner that the candidate treats differently: a workload with its Pods, or an object without an owner."""
 
     object: ObjectName
-    source: Annotated[str, Meta(description="`requests` for recorded requests, `stored` for objects of a dump")]
+    source: Annotated[
+        str,
+        Meta(
+            description="`requests` for recorded requests, `shadow` for requests that servers evaluated, `stored` for a dump"
+        ),
+    ]
     current: Annotated[Action, Meta(description="the worst decision of the current policies")]
     candidate: Annotated[Action, Meta(description="the worst decision of the candidate policies")]
     policies: tuple[PolicyChange, ...]

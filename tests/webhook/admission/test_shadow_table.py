@@ -146,7 +146,7 @@ def test_the_policy_file_in_force_as_the_shadow_decides_alike(name: str) -> None
 
 
 def shadowed(table: ShadowTable, since: dt.datetime = TIME, generation: str = "new", **reviews: int) -> Shadowed:
-    return Shadowed("1", "old", generation, "", since, reviews, table.owners(), table.left_out)
+    return Shadowed("1", "old", generation, "", since, since, reviews, table.owners(), table.left_out)
 
 
 decisions = st.sampled_from(["deny", "mutate", "warn", "record", "allow"])

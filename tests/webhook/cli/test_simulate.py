@@ -250,7 +250,9 @@ def test_stored_objects_and_recorded_requests_are_one_report(
     }
     assert (simulation.coverage.cron_jobs, simulation.coverage.cron_jobs_seen) == (1, 1)
     assert (simulation.coverage.stored, simulation.denied_owners) == (2, 2)
-    assert all(name in exemptions.read_text() for name in ("- web-*", "- p", "owner: platform"))
+    text = exemptions.read_text()
+    assert all(name in text for name in ("- web-*", "- p", "owner: platform", "found by gpugate simulate of"))
+    assert "candidate.yaml would newly deny" in text
 
 
 @pytest.mark.parametrize(
