@@ -197,6 +197,7 @@ def check_project(args: argparse.Namespace, project: Project) -> tuple[CheckResu
             lambda ids: selected(ids, args.select, args.ignore),
             project.base,
             args.catalogue,
+            mode=None if args.as_mode == "as-is" else args.as_mode,
         )
     # Denied examples would be findings of every check of the repository. `gpugate test` evaluates them.
     args.exclude = [

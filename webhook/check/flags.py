@@ -222,6 +222,13 @@ def _add_policies(command: argparse.ArgumentParser) -> None:
         help="disregard `# gpugate: ignore[ID] reason` comments and the baseline",
     )
     add(
+        "--as-mode",
+        choices=("enforce", "as-is"),
+        default="as-is",
+        help="disregard the global mode of the policy file, so that a file with `mode: audit` also checks pull requests "
+        "(enforce), or keep it (as-is, the default)",
+    )
+    add(
         "--fail-on",
         choices=("deny", "mutate", "warn", "never"),
         default="deny",

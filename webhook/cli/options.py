@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import urlsplit
 
+import msgspec
+
 from gpugate.policies.engine.config import GpugateError, near_misses
 from gpugate.webhook.cli.main import COMMANDS
 from gpugate.webhook.cli.program import called
@@ -255,6 +257,8 @@ def bound(
     choose: Callable[[Sequence[str]], Collection[str] | None] | None = None,
     base: Revision | None = None,
     catalogue: Path | None = None,
+    *,
+    mode: str | None = None,
 ) -> tuple[Ruleset, Catalog]:
     """Bind policies to the configuration of a policy file, and return them with the catalogue that they are from.
 
@@ -264,6 +268,7 @@ def bound(
         choose: returns the ids of the policies in force, of those of all; None is all.
         base: a policy file and a catalogue of its repository are read from this revision.
         catalogue: a file of instance types.
+        mode: the global mode, instead of that of the policy file; None keeps it.
 
     Raises:
         GpugateError: as `ruleset`.
@@ -280,6 +285,8 @@ def bound(
     types = None if catalogue is None else _read_catalogue(catalogue, base)
 
     def use(config: PolicyConfig) -> tuple[Ruleset, Catalog]:
+        if mode is not None:
+            config = msgspec.structs.replace(config, mode=mode)
         if types is not None:
             from gpugate.webhook.manifests.catalogue_file import with_catalogue  # noqa: PLC0415 -- few runs have one
 

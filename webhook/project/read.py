@@ -95,6 +95,7 @@ class ProjectConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     select: tuple[str, ...] | None = None
     ignore: tuple[str, ...] | None = None
     fail_on: Literal["deny", "mutate", "warn", "never"] | None = None
+    as_mode: Literal["enforce", "as-is"] | None = None
     baseline: str | None = None
     namespace: str | None = None
     complete_context: bool | None = None

@@ -156,6 +156,18 @@ SETTINGS: Final = (
         example="warn",
     ),
     Setting(
+        "as_mode",
+        Sort.TEXT,
+        "`enforce` disregards the global mode of the policy file, which limits what the cluster enforces; `as-is` keeps it",
+        "--as-mode",
+        ("as_mode",),
+        "GPUGATE_AS_MODE",
+        "as-is",
+        ("check",),
+        ("enforce", "as-is"),
+        example="enforce",
+    ),
+    Setting(
         "baseline",
         Sort.FILE,
         "file of known findings, which are hidden; only new ones count",

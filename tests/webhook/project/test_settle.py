@@ -167,6 +167,7 @@ NO_PATHS = {
     "select[]",
     "ignore[]",
     "fail_on",
+    "as_mode",
     "namespace",
     "complete_context",
     "charts[].set[]",  # `helm --set`, which reads no files
