@@ -35,6 +35,7 @@ _VERBS: Final = {
         "get",
         "label",
         "logs",
+        "port-forward",
         "replace",
         "rollout",
         "wait",

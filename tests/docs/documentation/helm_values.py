@@ -31,7 +31,9 @@ def values_mistake(given: dict[str, _Json]) -> str:
     values = merged(laid, yaml.safe_load((_CHART / "values.yaml").read_text()))
     try:
         _validator()(values)
-        bind(CATALOG, parse_config({"apiVersion": API_VERSION, "kind": KIND, **values["policy"]}))
+        shadow = values["policy"].pop("shadow", None) or {}
+        for policy in (values["policy"], shadow):
+            bind(CATALOG, parse_config({"apiVersion": API_VERSION, "kind": KIND, **policy}))
     except (fastjsonschema.JsonSchemaValueException, GpugateError) as error:
         return str(error)
     return ""
