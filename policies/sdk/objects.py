@@ -227,11 +227,12 @@ class Subject(Struct, frozen=True):
 class Request:
     """A create, update or delete of one object.
 
-    With a `subresource` the request is to that part of the object, and only policies for that part evaluate it. `kind`
-    is the type of `object`; `requested_kind` is the type that the user sent, before the API server converted it. `parent`
-    is the type of the stored object if the object of its subresource has another type, as a Scale has. `name` is empty if the API server will generate it from `generate_name`. `old_object` is None on CREATE, `object` on
-    DELETE. `added_templates` are the paths of Pod templates that the policy file adds to its kind. `is_template` says
-    that the object has `Unknown` values.
+    With a `subresource` the request is to that part of the object, and only policies for that part evaluate it. `kind` is
+    the type of `object`; `requested_kind` is the type that the user sent, before the API server converted it. `parent` is
+    the type of the stored object if the object of its subresource has another type, as a Scale has. `name` is empty if the
+    API server will generate it from `generate_name`. `old_object` is None on CREATE, `object` on DELETE. `added_templates`
+    are the paths of Pod templates that the policy file adds to its kind. `is_template` says that the object has `Unknown`
+    values.
     """
 
     kind: GroupVersionKind
