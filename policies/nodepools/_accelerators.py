@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.quantity import Amount
 
 _MANUFACTURERS: Final = (f"{AWS}/instance-gpu-manufacturer", f"{AWS}/instance-accelerator-manufacturer")
-# The limit on the number of nodes; a static pool has its number of replicas.
+# The limit on the number of nodes; for a static pool its number of replicas.
 NODES: Final = "nodes"
 _BYTES_PER_MIB: Final = 2**20
 _RESOURCES: Final = {
@@ -38,8 +38,8 @@ class Make(Struct, frozen=True):
 
     Attributes:
         manufacturer: as Karpenter's labels spell it.
-        resources: what Pods ask for to get one; the first counts whole devices.
-        types: the types of the pool that have them, parts of a device included.
+        resources: the resources with which Pods request them; the first counts whole devices.
+        types: the types of the pool with these accelerators, including parts of a device.
         offering: those of them that offer the first resource.
     """
 
@@ -49,12 +49,12 @@ class Make(Struct, frozen=True):
     offering: int
 
     def of_type(self, position: int) -> Make:
-        """Return the same make with one of its types only."""
+        """Return the same make with only one of its types."""
         return Make(self.manufacturer, self.resources, 1 << position, 1 << position)
 
 
 def makes(types: MatchingTypes) -> Iterator[Make]:
-    """Yield each make among the types of a pool, the one with most types first.
+    """Yield the makes among the types of a pool, sorted by their number of types.
 
     Accelerators that Pods cannot request, such as Qualcomm's, are excluded.
     """
@@ -68,21 +68,21 @@ def makes(types: MatchingTypes) -> Iterator[Make]:
 
 
 def is_minor(make: Make, types: MatchingTypes) -> bool:
-    """Tell whether a pool has a make only beside others: no value that it requires is of this make alone.
+    """Tell whether a pool has a make only next to others: no value that it requires belongs only to this make.
 
-    An example are the types with AMD GPUs in the category `g`. A make that half of the accelerated types have is none.
+    An example are the types with AMD GPUs in the category `g`. A make of half of the accelerated types is never minor.
     """
     few = 2 * make.types.bit_count() < types.accelerated.bit_count()
     return few and not names_one_of(types, _made_by(make.manufacturer, types.catalogue))
 
 
 def taints_for(make: Make, ctx: AnyContext) -> tuple[Taint, ...]:
-    """Return the taints of which one is enough; none where the platform configures no taint for these nodes."""
+    """Return the taints of which one is enough; none if the platform configures no taint for these nodes."""
     return tuple(dict.fromkeys(taint for name in make.resources for taint in ctx.platform.taints_of(name)))
 
 
 def reachable(make: Make, limits: Mapping[str, Amount], catalogue: InstanceTypes) -> int | None:
-    """Return the most devices that limits on cpu, memory and nodes let a pool have; None where they set no bound.
+    """Return the most devices that limits on cpu, memory and nodes allow; None if they set no bound.
 
     A limit of 0 allows none.
     """
@@ -97,7 +97,7 @@ def reachable(make: Make, limits: Mapping[str, Amount], catalogue: InstanceTypes
 
 
 def node_limits(pool: Field) -> dict[str, Amount]:
-    """Return the limits of a NodePool by resource, in which the replicas of a static pool count as nodes."""
+    """Return the limits of a NodePool by resource, with the replicas of a static pool as its limit of nodes."""
     amounts = limits(pool)
     replicas = pool["spec", "replicas"].integer
     if replicas is not None:
@@ -106,7 +106,7 @@ def node_limits(pool: Field) -> dict[str, Amount]:
 
 
 def most_allowed(make: Make, allowed: Mapping[str, Amount], catalogue: InstanceTypes) -> int | None:
-    """Return the most devices that all limits of a pool let it have; None where nothing bounds them."""
+    """Return the most devices that all limits of a pool allow; None if they are unbounded."""
     bounds = [reachable(make, {name: amount for name, amount in allowed.items() if name != NODES}, catalogue)]
     bounds += [int(allowed[name]) for name in make.resources[:1] if name in allowed]
     if NODES in allowed:
@@ -115,23 +115,23 @@ def most_allowed(make: Make, allowed: Mapping[str, Amount], catalogue: InstanceT
 
 
 def devices(make: Make, position: int, catalogue: InstanceTypes) -> int:
-    """Return how many devices of a make one type has."""
+    """Return the number of a make's devices that one type has."""
     return _amount(catalogue.allocatable[make.resources[0]], position)
 
 
 def most_devices(make: Make, catalogue: InstanceTypes) -> int:
-    """Return how many devices the largest type of a make has."""
+    """Return the number of devices of the largest type of a make."""
     return max((devices(make, position, catalogue) for position in catalogue.positions_in(make.offering)), default=0)
 
 
 def _made_by(manufacturer: str, catalogue: InstanceTypes) -> int:
-    """Return the types with accelerators of a manufacturer; nodes other than EC2's show it by their resources."""
+    """Return the types with accelerators of a manufacturer, which types other than EC2's show by their resources."""
     labelled = catalogue.of(_MANUFACTURERS[0], manufacturer) | catalogue.of(_MANUFACTURERS[1], manufacturer)
     return labelled | catalogue.offering(_RESOURCES[manufacturer][0])
 
 
 def _needed(resource: str, position: int, catalogue: InstanceTypes) -> int:
-    """Return how much of a limit one node of a type takes, at least: Pods can have a part of its memory."""
+    """Return the smallest amount of a limit that one node of a type uses: Pods can request only a part of its memory."""
     if resource == "nodes":
         return 1
     if resource == "cpu":

@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json
     from gpugate.policies.sdk.objects import GroupVersionKind
 
-# Annotations that only Karpenter, kubectl and the conversion webhook of Karpenter v1.0 read.
+# Annotations that only Karpenter, kubectl and Karpenter v1.0's conversion webhook read.
 _BOOKKEEPING = ("kubectl.kubernetes.io/last-applied-configuration", "compatibility.karpenter.sh/", "karpenter.sh/")
 
 
 class Converted(Struct, frozen=True):
-    """The v1 objects, and the changes that a person must still make, each as a phrase."""
+    """The v1 objects, and the remaining manual changes, each as a phrase."""
 
     objects: tuple[dict[str, Json], ...]
     open_points: tuple[str, ...] = ()
 
 
 def moved(obj: Field, moves: Iterable[Move], api_version: str, kind: str) -> dict[str, Json]:
-    """Return an object of another type with the fields that only changed their place."""
+    """Return an object of another type with the fields that only have a new path."""
     out: dict[str, Json] = {"apiVersion": api_version, "kind": kind, "metadata": metadata(obj), "spec": {}}
     for move in moves:
         field = obj[tuple(move.old.split("."))]
@@ -47,7 +47,7 @@ def moved(obj: Field, moves: Iterable[Move], api_version: str, kind: str) -> dic
 
 
 def metadata(obj: Field) -> dict[str, Json]:
-    """Return the metadata that a person wrote."""
+    """Return the metadata that the user wrote."""
     fields = obj["metadata"]
     result: dict[str, Json] = {key: fields[key].text for key in ("name", "generateName") if fields[key].text}
     if fields["labels"].labels:
@@ -59,7 +59,7 @@ def metadata(obj: Field) -> dict[str, Json]:
 
 
 def put(obj: dict[str, Json], path: str, value: Json) -> None:
-    """Write a copy of a value at a path, making the objects that lead to it."""
+    """Set a copy of a value at a path, and create the objects that lead to it."""
     *parents, last = path.split(".")
     for parent in parents:
         inner = obj.setdefault(parent, {})
@@ -70,14 +70,14 @@ def put(obj: dict[str, Json], path: str, value: Json) -> None:
 
 
 def ordered(block: Json, *keys: str) -> None:
-    """Put the members of an object in an order; others come last."""
+    """Sort the members of an object; unknown members come last."""
     if isinstance(block, dict):
         for key in (*(k for k in keys if k in block), *(k for k in tuple(block) if k not in keys)):
             block[key] = block.pop(key)
 
 
 def node_class_ref(reference: Field) -> dict[str, Json] | None:
-    """Return the reference to a node class with group, kind and name; None where there is no name."""
+    """Return the reference to a node class with group, kind and name; None without a name."""
     name = reference["name"].text
     if not name:
         return None
@@ -88,7 +88,7 @@ def node_class_ref(reference: Field) -> dict[str, Json] | None:
 
 
 def left_over(spec: Field, moves: Iterable[Move], *handled: str) -> Iterator[str]:
-    """Name the fields of a spec that no part of the conversion reads."""
+    """Return the names of the fields of a spec that no part of the conversion reads."""
     read = {move.old.split(".")[1] for move in moves}
     for key in spec.mapping:
         if key not in read and key not in handled:
@@ -103,7 +103,7 @@ _SELECTORS: Final = {
 _MAX_TERMS = 30
 _IDS = ("aws::ids", "aws-ids")
 _OWN_FIELDS = {"aws::name": "name", "aws::owners": "owner"}
-# AL2 has no images for Kubernetes 1.33 and later; AL2023 takes its place.
+# AL2 has no images for Kubernetes 1.33 and later, so AL2023 replaces it.
 _ALIASES: Final = {
     "AL2": "al2023",
     "AL2023": "al2023",
@@ -114,7 +114,7 @@ _ALIASES: Final = {
 
 
 def from_template(obj: Field, spec: Field) -> Converted:
-    """Return the EC2NodeClass for the spec of a node template; `obj` gives its name."""
+    """Return the EC2NodeClass for the spec of a node template, with the name of `obj`."""
     whole = Field({"metadata": obj["metadata"].value, "spec": spec.value})
     node_class = moved(whole, NODE_CLASS_MOVES, "karpenter.k8s.aws/v1", "EC2NodeClass")
     handled = (*_SELECTORS, "amiFamily", "apiVersion", "kind")
@@ -134,9 +134,9 @@ def from_template(obj: Field, spec: Field) -> Converted:
 
 
 def selector_terms(selector: Field) -> list[Json]:
-    """Turn a map of tags and ids into terms, of which any may fit.
+    """Return the alternative terms for a map of tags and IDs.
 
-    A value may name several, parted by commas; every combination becomes a term, up to the 30 that v1 takes.
+    A value may list several, separated by commas. Every combination becomes a term, up to the 30 that v1 allows.
     """
     choices = {key: [v.strip() for v in value.split(",") if v.strip()] for key, value in selector.labels.items()}
     ids = [value for key in _IDS for value in choices.pop(key, ())]
@@ -192,7 +192,7 @@ _LIFETIMES = ("ttlSecondsAfterEmpty", "ttlSecondsUntilExpired")
 
 
 def from_provisioner(obj: Field) -> Converted:
-    """Return the NodePool that does what the Provisioner did, with what it left unsaid written out."""
+    """Return the NodePool for a Provisioner, with the Provisioner's defaults as explicit values."""
     pool = moved(obj, PROVISIONER_MOVES, "karpenter.sh/v1", "NodePool")
     spec = obj["spec"]
     open_points = list(left_over(spec, PROVISIONER_MOVES, *_HANDLED, *_LIFETIMES))
@@ -214,7 +214,7 @@ def _written(spec: Field) -> list[Json]:
 
 
 def implicit_requirements(written: Field) -> list[Json]:
-    """Return what a Provisioner requires where its own requirements do not speak of it."""
+    """Return the default requirements of a Provisioner for labels that its own requirements do not contain."""
     present = {scheduling.normalized(entry["key"].text) for entry in written}
     implicit = [requirement for requirement in _IMPLICIT if requirement[0] not in present]
     out: list[Json] = [{"key": key, "operator": operator, "values": [value]} for key, operator, value in implicit]
@@ -226,7 +226,7 @@ def implicit_requirements(written: Field) -> list[Json]:
 
 def _disruption(pool: dict[str, Json], spec: Field) -> list[str]:
     empty, expired = spec["ttlSecondsAfterEmpty"].integer, spec["ttlSecondsUntilExpired"].integer
-    # A Provisioner's nodes never expired unless it said so; a NodePool's do after 720h.
+    # By default, nodes of a Provisioner never expired, and those of a NodePool expire after 720h.
     put(pool, "spec.template.spec.expireAfter", "Never" if expired is None else f"{expired}s")
     if spec["consolidation", "enabled"].value is True:
         put(pool, "spec.disruption", {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s"})
@@ -286,7 +286,7 @@ def from_node_pool(obj: Field) -> Converted:
 
 
 def _v1beta1_disruption(pool: dict[str, Json], old: Field) -> None:
-    """Write the block in full where v1beta1 said anything that stays in it: v1 requires consolidateAfter in it."""
+    """Write the whole block if v1beta1 set a member that stays in it, because v1 requires consolidateAfter in it."""
     policy, after = old["consolidationPolicy"].text, old["consolidateAfter"].text
     if policy or after or old["budgets"]:
         put(pool, "spec.disruption.consolidationPolicy", _POLICIES.get(policy, policy) or "WhenEmptyOrUnderutilized")
@@ -310,16 +310,16 @@ def from_node_claim(obj: Field) -> Converted:
 
 
 def converted(obj: Field, gvk: GroupVersionKind) -> Converted | None:
-    """Return what to write instead of an object of this type; None where nothing can be computed.
+    """Return the replacement of an object of this type; None if it cannot be computed.
 
-    Provisioners before v1alpha5 and the kinds of Karpenter v0.1 had other fields, which nothing maps to.
+    Provisioners before v1alpha5 and the kinds of Karpenter v0.1 had other fields, which have no counterpart.
     """
     convert = _CONVERSIONS.get((gvk.version, gvk.kind))
     return convert(obj) if convert else None
 
 
 def as_received(obj: Field) -> Converted:
-    """Return an object that the API server has already converted, without what only the server writes."""
+    """Return an object that the API server has already converted, without the fields that only the server writes."""
     header = {"apiVersion": obj["apiVersion"].value, "kind": obj["kind"].value, "metadata": metadata(obj)}
     return Converted(({**header, "spec": obj["spec"].value},))
 

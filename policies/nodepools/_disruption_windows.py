@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import AnyContext
 
 MINUTES_PER_DAY: Final = 1440
-# Every minute, hour, day, month and weekday by its number takes 500.
+# Characters; a list of every minute, hour, day, month and weekday has 500.
 _LONGEST: Final = 2000
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -44,20 +44,20 @@ _SHORTHANDS: Final = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-# What Go's `unicode.IsSpace` takes for a blank.
+# The characters that Go's `unicode.IsSpace` accepts.
 _BLANKS = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 _NUMBER = re.compile(r"\+?[0-9]{1,18}")
 
 
 class ScheduleError(ValueError):
-    """The schedule is invalid; the message, the end of a sentence, says what is wrong."""
+    """The schedule is invalid. The message is the end of a sentence."""
 
 
 class _CronField(Struct, frozen=True):
     name: str
     least: int
     most: int
-    names: tuple[str, ...] = ()  # of the values from the least on
+    names: tuple[str, ...] = ()  # the names of the values, from the least on
 
 
 _CRON_FIELDS: Final = (
@@ -70,9 +70,9 @@ _CRON_FIELDS: Final = (
 
 
 class Schedule(Struct, frozen=True):
-    """When a budget starts: in each field the values that fit.
+    """The starts of a budget: the matching values of each field.
 
-    `both_days`: one of the two fields for days is `*`, so that both must fit; else it is enough that one does.
+    `both_days`: one of the two fields for days is `*`, so both must match; otherwise one is enough.
     """
 
     minutes: frozenset[int]
@@ -84,16 +84,16 @@ class Schedule(Struct, frozen=True):
 
     @property
     def is_weekly(self) -> bool:
-        """Whether every week is like the other."""
+        """Whether all weeks are equal."""
         return len(self.months) == 12 and len(self.days) == 31
 
 
 @lru_cache(maxsize=512)
 def parse(text: str) -> Schedule:
-    """Read a schedule.
+    """Parse a schedule.
 
     Raises:
-        ScheduleError: Karpenter, or the API server before it, refuses this schedule.
+        ScheduleError: Karpenter or the API server rejects the schedule.
     """
     if len(text) > _LONGEST:
         raise ScheduleError(f"has {len(text)} characters (maximum: {_LONGEST})")
@@ -110,10 +110,10 @@ def parse(text: str) -> Schedule:
 
 
 def _values(field: str, cron_field: _CronField) -> tuple[frozenset[int], bool]:
-    """Return the values that a field names, and whether it says `*` without a step."""
+    """Return the values that a field names, and whether it is `*` without a step."""
     values: set[int] = set()
     star = False
-    # A long text can repeat one part a thousand times.
+    # A long text may repeat one part a thousand times.
     for part in dict.fromkeys(field.split(",")):
         if part:
             start, end, step, is_star = _range(part, cron_field)
@@ -164,25 +164,25 @@ _DAY: Final = (1 << MINUTES_PER_DAY) - 1
 
 @dataclass(frozen=True)
 class Stretch:
-    """Some days from `start` on; as many before them are followed too, for windows that last."""
+    """A number of days from `start` on. The same number of days before them is simulated too, for long windows."""
 
     start: dt.date
     days: int
 
     @property
     def quarters(self) -> int:
-        """Every quarter of an hour."""
+        """All quarters of an hour."""
         return (1 << self.days * QUARTERS_PER_DAY) - 1
 
     @cached_property
     def followed(self) -> tuple[tuple[int, int, int], ...]:
-        """The month, day of the month and day of the week of every day, and of as many before them."""
+        """The month, day of the month and day of the week of every simulated day."""
         dates = (self.start + dt.timedelta(days=offset) for offset in range(-self.days, self.days))
         return tuple((date.month, date.day, date.isoweekday() % 7) for date in dates)
 
 
 class Window(Struct, frozen=True):
-    """The quarters of an hour at which a budget is active, and whether it is so at every minute, or at none."""
+    """The quarters of an hour in which a budget is active, and whether it is always or never active."""
 
     quarters: int
     always: bool = False
@@ -191,9 +191,9 @@ class Window(Struct, frozen=True):
 
 @lru_cache(maxsize=512)
 def window(schedule: Schedule, minutes: int, stretch: Stretch) -> Window:
-    """Return when a budget is active that is so for some minutes after each start of its schedule.
+    """Return the window of a budget that is active for some minutes after each start of its schedule.
 
-    A schedule that never comes, such as 30 February, makes Karpenter take the budget for active always.
+    Karpenter treats a budget whose schedule never starts, such as 30 February, as always active.
     """
     hour = sum(1 << minute for minute in schedule.minutes)
     starts = sum(hour << number * 60 for number in schedule.hours)
@@ -203,7 +203,7 @@ def window(schedule: Schedule, minutes: int, stretch: Stretch) -> Window:
     first, last = (starts & -starts).bit_length() - 1, starts.bit_length() - 1
     own = _spread(starts, minutes) & _DAY
     own_quarters = sum(1 << quarter for quarter in range(QUARTERS_PER_DAY) if own >> quarter * 15 & 1)
-    # How far windows of earlier days must reach into a day with starts, to make it active at every minute.
+    # How far windows of earlier days must extend into a day with starts to make it active at every minute.
     enough = first if own == _DAY >> first << first else MINUTES_PER_DAY
     before, days = days[: stretch.days], days[stretch.days :]
     ends = last + minutes - MINUTES_PER_DAY  # of the windows of a day, counted from the next day on
@@ -220,7 +220,7 @@ def window(schedule: Schedule, minutes: int, stretch: Stretch) -> Window:
 
 
 def _days(schedule: Schedule, stretch: Stretch) -> list[bool]:
-    """Tell of each day that is followed whether the schedule starts on it."""
+    """Return for each simulated day whether the schedule starts on it."""
     months, days, weekdays = schedule.months, schedule.days, schedule.weekdays
     if schedule.both_days:
         return [month in months and day in days and weekday in weekdays for month, day, weekday in stretch.followed]
@@ -228,7 +228,7 @@ def _days(schedule: Schedule, stretch: Stretch) -> list[bool]:
 
 
 def _spread(bits: int, count: int) -> int:
-    """Return the bits and those above each of them, so many for each; above a day it makes no difference."""
+    """Return the bits and `count` bits above each of them; more than a day makes no difference."""
     covered, count = 1, min(count, MINUTES_PER_DAY)
     while covered < count:
         step = min(covered, count - covered)
@@ -247,11 +247,11 @@ _DEFAULT_NODES = "10%"  # of the CRD
 
 
 class BudgetError(ValueError):
-    """The budget cannot be read."""
+    """The budget is invalid."""
 
 
 class Fault(Struct, frozen=True):
-    """Why a budget is refused, by the API server or by Karpenter: at which field, and what to write instead."""
+    """Why the API server or Karpenter rejects a budget: the field, and what to write instead."""
 
     field: Field
     message: str
@@ -259,14 +259,14 @@ class Fault(Struct, frozen=True):
 
 
 class Budget(Struct, frozen=True):
-    """A budget that can be read.
+    """A valid budget.
 
     Attributes:
-        field: where it stands.
-        nodes: how many nodes may be disrupted at once: `2`, or `10%` of the pool.
-        reasons: the reasons it holds for.
-        schedule: when it starts to be active; None: it is active always.
-        minutes: how long it stays active after each start.
+        field: the element of `budgets`.
+        nodes: the number of nodes that may be disrupted at once: `2`, or `10%` of the pool.
+        reasons: the reasons for which it applies.
+        schedule: the times at which it becomes active; None if it is always active.
+        minutes: the time for which it is active after each start.
     """
 
     field: Field
@@ -276,20 +276,20 @@ class Budget(Struct, frozen=True):
     minutes: int
 
     def allowed(self, pool_nodes: int) -> int:
-        """Return how many nodes it lets Karpenter disrupt at once, of so many; a part of a node counts as one."""
+        """Return the number of nodes that Karpenter may disrupt at once in a pool of this size, rounded up."""
         percent = self.nodes.removesuffix("%")
         return int(percent) if percent == self.nodes else -(-int(percent) * pool_nodes // 100)
 
 
 def read(field: Field) -> Budget:
-    """Read a budget.
+    """Parse a budget.
 
     Raises:
         BudgetError: the budget has a fault.
     """
     if next(faults(field), None):
         raise BudgetError
-    # An empty list of reasons holds for none, unlike one that is left out.
+    # An empty list of reasons applies to none, unlike a missing one.
     reasons = frozenset(field["reasons"].texts if field["reasons"] else REASONS)
     schedule = parse(field["schedule"].text) if field["schedule"] else None
     minutes = (_minutes(field["duration"].text) or 0) if schedule else 0
@@ -297,7 +297,7 @@ def read(field: Field) -> Budget:
 
 
 def faults(field: Field) -> Iterator[Fault]:
-    """Yield what is wrong with a budget."""
+    """Yield the faults of a budget."""
     yield from _nodes(field["nodes"])
     known = ", ".join(REASONS)
     for reason in field["reasons"]:
@@ -331,7 +331,7 @@ def _schedule(field: Field) -> Iterator[Fault]:
         try:
             parse(schedule.text)
         except ScheduleError as error:
-            # The CRD looks for five words, or for a shorthand.
+            # The CRD requires five words or a shorthand.
             stored = len(schedule.text.split()) >= 5
             result = "Karpenter then disrupts no node of this pool" if stored else "the API server refuses it"
             message = f"schedule {error}; {result}"
@@ -344,7 +344,7 @@ def _schedule(field: Field) -> Iterator[Fault]:
 
 
 def _minutes(duration: str) -> int | None:
-    """Return how long a duration of whole hours and minutes is; None when it is none of those."""
+    """Return the minutes of a duration in whole hours and minutes; None for other durations."""
     match = _DURATION.fullmatch(duration)
     return int(match[1] or 0) * 60 + int(match[2] or 0) if match and (match[1] or match[2]) else None
 
@@ -368,12 +368,12 @@ class Timeline:
 
     @cached_property
     def stretch(self) -> Stretch:
-        """The days simulated."""
+        """The simulated days."""
         weekly = all(budget.schedule is None or budget.schedule.is_weekly for budget in self.budgets)
         return _WEEK if weekly else _LEAP_YEAR
 
     def window(self, budget: Budget) -> Window:
-        """Return when one of the budgets is active."""
+        """Return the window of one of the budgets."""
         return self._windows[id(budget)]
 
     @cached_property
@@ -385,7 +385,7 @@ class Timeline:
         }
 
     def allowed(self, reason: str, pool_nodes: int) -> dict[int, int]:
-        """Return, by how many nodes Karpenter may disrupt at once for a reason, when that is so; the least first."""
+        """Return the number of nodes that Karpenter may disrupt at once for a reason -> the times, the least first."""
         left = self.stretch.quarters
         times_by_nodes: dict[int, int] = {}
         for budget in sorted(self.budgets, key=lambda budget: budget.allowed(pool_nodes)):
@@ -400,14 +400,14 @@ class Timeline:
         return times_by_nodes
 
     def most_hours_of_a_day(self, times: int) -> float:
-        """Return how many hours of some day lie in a set of quarters of an hour, on the day where they are most."""
+        """Return the hours of the day with the most quarters of an hour in a set."""
         size = QUARTERS_PER_DAY // 8
         bits = times.to_bytes(self.stretch.days * size, "little")
         days = (bits[start : start + size] for start in range(0, len(bits), size))
         return max(int.from_bytes(day, "little").bit_count() for day in days) / 4
 
     def first(self, times: int) -> str:
-        """Return the first of a set of times, for people: `Mon 09:15 UTC`, or `01-31 09:15 UTC` in a year."""
+        """Return the first of a set of times as text: `Mon 09:15 UTC`, or `01-31 09:15 UTC` in a year."""
         days, quarter = divmod((times & -times).bit_length() - 1, QUARTERS_PER_DAY)
         date = self.stretch.start + dt.timedelta(days=days)
         name = _SIMULATION_WEEKDAYS[date.weekday()] if self.stretch is _WEEK else f"{date:%m-%d}"
@@ -415,9 +415,9 @@ class Timeline:
 
 
 def timeline(pool: Field, ctx: AnyContext) -> Timeline | None:  # noqa: ARG001 -- what `Context.derived` calls
-    """Return what a pool's budgets allow over time; None where one of them has a fault, which stops all disruption.
+    """Return the timeline of a pool's budgets; None if one of them has a fault, which stops all disruption.
 
-    More budgets than the CRD allows are not followed either.
+    It is also None for more budgets than the CRD allows.
     """
     budgets = list(pool["spec", "disruption", "budgets"])
     if len(budgets) > MOST_BUDGETS:

@@ -21,9 +21,9 @@ P = TypeVar("P", bound=Params)
 
 
 def if_gpu_pool(pool: Field, ctx: AnyContext, findings: Iterable[Violation | Skip]) -> Iterator[Violation | Skip]:
-    """Yield what was found, where the pool is for accelerators.
+    """Yield the findings if the pool is for accelerators.
 
-    A pool of a provider whose types are not known is for accelerators when it says so.
+    A pool with unknown types is for accelerators if it declares them.
     """
     for_gpus = ctx.derived(is_gpu_pool)
     if for_gpus or (for_gpus is None and declares_accelerators(pool, ctx)):
@@ -37,7 +37,7 @@ def if_gpu_pool(pool: Field, ctx: AnyContext, findings: Iterable[Violation | Ski
 def with_gpu_types(
     pool: Field, ctx: Context[P], find: Callable[[Field, MatchingTypes, Context[P]], Iterator[Violation]]
 ) -> Iterator[Violation | Skip]:
-    """Yield what is found in the types of a GPU pool; skipped where the types of its provider are not known."""
+    """Yield the findings in the types of a GPU pool; a skip if the types of its provider are unknown."""
     types = ctx.derived(matching_types)
     if types is None:
         yield node_pools.types_doubt(pool, ctx)
@@ -46,7 +46,7 @@ def with_gpu_types(
 
 
 def accelerator(_pool: Field, ctx: AnyContext) -> str:
-    """Return what messages call the accelerators of a pool: Neuron devices are not GPUs."""
+    """Return the name of a pool's accelerators in messages: Neuron devices are not GPUs."""
     types = ctx.derived(matching_types)
     made_by = {make.manufacturer for make in makes(types)} if types else set()
     if "aws" not in made_by:
@@ -55,7 +55,7 @@ def accelerator(_pool: Field, ctx: AnyContext) -> str:
 
 
 def is_training(pool: Field, ctx: AnyContext) -> bool:
-    """Tell whether a pool is for training by the labels of its nodes, be it beside other classes."""
+    """Tell whether a pool is for training by the labels of its nodes, also if it is for other classes too."""
     return "training" in node_pools.pool_classes(pool, ctx)
 
 

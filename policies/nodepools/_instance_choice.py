@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def unmet_minimums(types: MatchingTypes, left: int) -> Iterator[Violation]:
-    """Report each `minValues` that is more than the types have different values of the label.
+    """Report each `minValues` above the number of different values of the label among the types.
 
     Karpenter launches nothing then (v1.14.1 `pkg/cloudprovider/types.go`, SatisfiesMinValues).
     """
@@ -47,14 +47,14 @@ def unmet_minimums(types: MatchingTypes, left: int) -> Iterator[Violation]:
 
 
 class Narrowing(Struct, frozen=True):
-    """Something that narrows a pool's types.
+    """A requirement or limit that restricts a pool's types.
 
     Attributes:
-        field: where it is written.
-        name: the label, or the limit, for people.
-        meets: the types that it leaves.
-        others: the types that everything else leaves.
-        entry: the requirement it is; None for a limit.
+        field: the field of the requirement or limit.
+        name: the label, or the limit, in messages.
+        meets: the types that it allows.
+        others: the types that all other requirements and limits allow.
+        entry: the requirement; None for a limit.
     """
 
     field: Field
@@ -70,14 +70,14 @@ class Narrowing(Struct, frozen=True):
 
     @property
     def phrase(self) -> str:
-        """The name in a sentence: a label of the template is a requirement too, but it is written elsewhere."""
+        """The name in a sentence. A label of the template is a requirement in another field."""
         if self.entry is None:
             return self.name
         return f"the template label {self.short}" if not self.entry.field.mapping else f"the {self.short} requirement"
 
 
 def within_limits(types: MatchingTypes, pool: Field) -> int:
-    """Return the known types of which the limits of the pool allow at least one node."""
+    """Return the known types of which the pool's limits allow at least one node."""
     fitting = types.known
     for resource, limit in node_pools.limits(pool).items():
         fitting &= ~node_pools.above(types.catalogue, resource, limit)
@@ -90,9 +90,9 @@ def excluded_by_limits(types: MatchingTypes, pool: Field) -> bool:
 
 
 def narrowest(types: MatchingTypes, pool: Field, offered: int, needed: int = 1) -> Narrowing | None:
-    """Return what rules out the most types that all else would leave; None when nothing narrows them.
+    """Return the requirement or limit that excludes the most types which all others allow; None if there is none.
 
-    `offered` are the types to begin with. Where the requirements alone leave as many as needed, it is a limit.
+    `offered` are the types without restrictions. If the requirements alone allow as many as needed, it is a limit.
     """
     narrowings = tuple(_narrowings(types, pool, offered))
     limits = tuple(narrowing for narrowing in narrowings if narrowing.entry is None)
@@ -102,7 +102,7 @@ def narrowest(types: MatchingTypes, pool: Field, offered: int, needed: int = 1) 
 
 
 def edited(field: Field) -> Field:
-    """Return what a person changes of a requirement: its values, or else what is given, a label or a limit."""
+    """Return the field to edit: the values of a requirement, or else the field itself, a label or a limit."""
     return field["values"] or field
 
 
@@ -140,16 +140,16 @@ _LONGEST = 63  # characters of a label value
 
 
 def listed_names(names: Iterable[str]) -> str:
-    """Write a few names, and how many more there are; a name that no label could have is cut."""
+    """Return some names as text, with the number of further ones. Names longer than a label value are cut."""
     listed = tuple(names)
     more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
     return ", ".join(name[:_LONGEST] for name in listed[:_SHOWN]) + more
 
 
 def only_type_with_its_gpu(types: MatchingTypes, position: int) -> bool:
-    """Tell whether no other type has the GPU of this one, or one of the same name with the memory that is required.
+    """Tell whether no other type has this type's GPU, or one of the same name with the required memory.
 
-    How many of them a type has is left aside: a Pod that asks for two GPUs can run on a type with four.
+    The number of GPUs does not count: a Pod that requests two GPUs can run on a type with four.
     """
     catalogue = types.catalogue
     for label in _GPU_NAMES:
@@ -162,7 +162,7 @@ def only_type_with_its_gpu(types: MatchingTypes, position: int) -> bool:
 
 
 def more_types(narrowing: Narrowing, more: tuple[int, ...], types: MatchingTypes) -> str:
-    """Say what to loosen, and which types are the most similar."""
+    """Return the hint to relax a requirement or limit, with the most similar types."""
     catalogue = types.catalogue
     source = f"(EC2 data of {catalogue.date})"
     nearest = listed_names(catalogue.names[position] for position in more)
@@ -184,12 +184,12 @@ def more_types(narrowing: Narrowing, more: tuple[int, ...], types: MatchingTypes
 
 
 def real_names(catalogue: InstanceTypes) -> str:
-    """Say what to do about names that no type has."""
+    """Return the hint for unknown names of types."""
     return f"write names of EC2 types; for types newer than {catalogue.date}, set the parameter unknown_types: count"
 
 
 def spelling(narrowing: Narrowing, catalogue: InstanceTypes) -> str:
-    """Say how a value is spelled that no type has but in lower case; empty where that is not the cause."""
+    """Return the hint for values that only differ in case from those of types; empty if that is not the cause."""
     entry = narrowing.entry
     for value in sorted(entry.requirement.values) if entry else ():
         if not catalogue.of(narrowing.name, value) and catalogue.of(narrowing.name, value.lower()):
@@ -198,7 +198,7 @@ def spelling(narrowing: Narrowing, catalogue: InstanceTypes) -> str:
 
 
 def no_types(types: MatchingTypes, pool: Field, offered: int) -> Violation:
-    """Return the finding for a pool whose requirements and limits leave none of the types offered."""
+    """Return the finding for a pool whose requirements and limits allow none of the offered types."""
     catalogue = types.catalogue
     cause = narrowest(types, pool, offered)
     if cause is None:
@@ -218,9 +218,9 @@ _SIBLINGS_GPU_MEMORY: Final = f"{node_pools.AWS}/instance-gpu-memory"
 _CATEGORY: Final = f"{node_pools.AWS}/instance-category"
 _GPU_NAME: Final = f"{node_pools.AWS}/instance-gpu-name"
 _SIZES: Final = (f"{node_pools.AWS}/instance-cpu", f"{node_pools.AWS}/instance-memory")
-# Dearer or cheaper by more than this is near no more.
+# A price that differs by more than this factor is not near.
 _NEAR: Final = math.log(2.5)
-# A type without a price is taken to cost half as much again: near, but behind those whose price is known to be nearer.
+# A type without a price is assumed to cost half as much again, so types with a known nearer price come first.
 _UNPRICED: Final = math.log(1.5)
 _SUGGESTED: Final = 3
 
@@ -228,12 +228,12 @@ _SUGGESTED: Final = 3
 def siblings(
     present: int, candidates: int, catalogue: InstanceTypes, needed: int, *, smaller: bool = True
 ) -> tuple[int, ...]:
-    """Return the positions of candidates that are most like the dearest of the types present.
+    """Return the positions of the candidates that are most similar to the most expensive of the present types.
 
-    They offer the same kind of accelerator, at least as many of it, and, where there are such, at least as much memory
-    on each. Those with the same accelerator come first, then those with at least its vCPUs and memory, then those of the
-    same category (p, g, trn), then the nearest in price. There are three, if as many are near, and as many as needed,
-    near or not. Without `smaller` all have at least its vCPUs and memory.
+    They offer the same kind of accelerator, at least as many of them and, if possible, at least as much memory on each.
+    Types with the same accelerator come first, then those with at least its vCPUs and memory, then those of the same
+    category (p, g, trn), then the nearest in price. There are three if enough are near, and as many as needed in any
+    case. Without `smaller` all have at least its vCPUs and memory.
     """
     if not present:
         return ()
@@ -279,9 +279,9 @@ def _price_gap(model: int, other: int, catalogue: InstanceTypes) -> float:
 def widened(
     types: MatchingTypes, narrowing: Narrowing, more: tuple[int, ...], needed: int, counted: int
 ) -> Patches | None:
-    """Return the change that lets siblings in; None where adding values to one list does not reach the number needed.
+    """Return the change that allows siblings; None if adding values to one list does not reach the needed number.
 
-    `counted` are the types that count towards it.
+    `counted` are the types that count towards that number.
     """
     entry = narrowing.entry
     if entry is None or entry.requirement.operator != "In" or not entry.field["values"]:

@@ -72,7 +72,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     tables=(INSTANCE_TYPES,),
 )
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Report each resource of which the known pools, this one included, may have more than the platform allows."""
+    """Report each resource of which the known pools, including this one, may have more than the platform allows."""
     if not ctx.params.max_per_cluster:
         return
     own, name = ctx.derived(_bounds), pool["metadata", "name"].text
@@ -112,7 +112,7 @@ def _bounds_of_all(known: Known, ctx: AnyContext) -> dict[str, dict[str, Amount]
 
 
 def _bounds(pool: Field, ctx: AnyContext) -> dict[str, Amount]:
-    """Return the most accelerators that a pool may have, by resource; without those that nothing bounds."""
+    """Return the most accelerators that a pool may have, by resource, without unbounded ones."""
     limits = node_pools.limits(pool)
     bounds: dict[str, Amount] = {name: limit for name, limit in limits.items() if ctx.platform.is_accelerator(name)}
     types = ctx.derived(matching_types)
@@ -130,5 +130,5 @@ def _bounds(pool: Field, ctx: AnyContext) -> dict[str, Amount]:
         )
         if nodes is not None and (resource in bounds or is_for_accelerators(pool, ctx)):
             bounds[resource] = min(bounds.get(resource, nodes), nodes)
-    # A limit on what none of the types has allows none of it.
+    # A limit on a resource that no type has allows none of it.
     return {name: bound for name, bound in bounds.items() if name in offered or types.unknown}

@@ -75,7 +75,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
 
 
 def _why(after: str, expires: str, max_after: str, kind: str) -> str:
-    """Say why empty nodes are not removed; empty where they are, or where the API server refuses the duration."""
+    """Return why empty nodes are not removed; empty if they are, or if the API server rejects the duration."""
     if after == "Never":
         return f"consolidateAfter is Never: Karpenter never removes empty {kind} nodes"
     wait = _duration(after)

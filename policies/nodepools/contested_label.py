@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 _PRODUCT, _FAMILY = "nvidia.com/gpu.product", "nvidia.com/gpu.family"
 _COUNT, _MEMORY = "nvidia.com/gpu.count", "nvidia.com/gpu.memory"
 _LABELS: Final = frozenset({_PRODUCT, _FAMILY, _COUNT, _MEMORY})
-# By Karpenter's name of the GPU and its memory in MiB: what the driver calls the device, without "NVIDIA-", which drivers
+# The driver's name of the device by Karpenter's name of the GPU and its memory in MiB, without "NVIDIA-", which drivers
 # before version 510 did not write.
 _PRODUCTS: Final = {
     ("a100", "40960"): "A100-SXM4-40GB",
@@ -82,7 +82,7 @@ _FAMILIES: Final = {
 # The names of these GPUs include the brand instead of the manufacturer.
 _BRAND: Final = "Tesla-"
 _MAKER: Final = "NVIDIA-"
-# What follows the name of the product where a GPU is shared, or has MIG slices with the strategy `single`.
+# The suffixes of the product if a GPU is shared, or has MIG slices with the strategy `single`.
 _SHARES: Final = ("-SHARED", "-MIG-")
 _MIG_CAPABLE: Final = frozenset({"a100", "h100", "h200", "b200", "b300", "rtx-pro-server-6000"})
 _MOST_SLICES: Final = 7
@@ -97,7 +97,7 @@ _LONGEST: Final = 63  # characters of a label's value
     tables=(INSTANCE_TYPES,),
 )
 def check(pool: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report each declared value that is not written on a type of the pool."""
+    """Report each declared value that GPU Feature Discovery does not write on a type of the pool."""
     yield from with_gpu_types(pool, ctx, _violations)
 
 
@@ -146,7 +146,7 @@ def _has_discovery(known: Known, _ctx: AnyContext) -> bool:
 
 
 def _written(label: str, at: int, catalogue: InstanceTypes) -> str:
-    """Return what is written on nodes of a type without shares; empty where it is unknown."""
+    """Return the value that is written on nodes of a type without shares; empty if it is unknown."""
     gpu, memory = catalogue.label(GPU_NAME, at), catalogue.label(f"{AWS}/instance-gpu-memory", at)
     if label == _PRODUCT:
         product = _PRODUCTS.get((gpu, memory), "")
@@ -159,7 +159,7 @@ def _written(label: str, at: int, catalogue: InstanceTypes) -> str:
 
 
 def _agrees(label: str, declared: str, at: int, catalogue: InstanceTypes) -> bool:
-    """Tell whether a declared value may be what is written on nodes of a type, with shares too."""
+    """Tell whether a declared value may be written on nodes of a type, with or without shares."""
     value = _written(label, at, catalogue)
     has_slices = catalogue.label(GPU_NAME, at) in _MIG_CAPABLE
     if label == _PRODUCT:
@@ -172,5 +172,5 @@ def _agrees(label: str, declared: str, at: int, catalogue: InstanceTypes) -> boo
     number, expected = int(declared), int(value)
     if label == _COUNT:
         return number == expected or (has_slices and expected < number <= _MOST_SLICES * expected)
-    # The driver counts a little more or less than EC2 does.
+    # The driver reports slightly more or less memory than EC2.
     return number * 10 <= expected * 11 and (has_slices or number * 10 >= expected * 9)

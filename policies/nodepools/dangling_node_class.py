@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import AnyContext
 
 _KINDS: Final = {(kind.group, kind.name): kind for kind in (EC2_NODE_CLASS, AUTO_MODE_NODE_CLASS)}
-# EKS creates it with Auto Mode.
+# The node class that EKS creates with Auto Mode.
 _BUILT_IN: Final = (AUTO_MODE_NODE_CLASS, "default")
 _LONGEST: Final = 63  # characters of a name in a message
 
 
 @validates(NODE_POOL, mode=Stance.WARN, needs=(Need(EC2_NODE_CLASS, ()), Need(AUTO_MODE_NODE_CLASS, ())))
 def check(pool: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Look up the class that the pool names."""
+    """Report a node class that does not exist."""
     reference = pool["spec", "template", "spec", "nodeClassRef"]
     kind, name = _KINDS.get((reference["group"].text, reference["kind"].text)), reference["name"]
     if kind is None or not name.text.strip() or (kind, name.text) == _BUILT_IN:

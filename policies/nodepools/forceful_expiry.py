@@ -74,7 +74,7 @@ def _violations(node: Field, min_grace: str) -> Iterator[Violation]:
         return
     try:
         short = durations.parse(grace.text) < durations.parse(min_grace)
-    except DurationError:  # the API server refuses it
+    except DurationError:  # the API server rejects it
         return
     if short:
         message = f"training has {grace.text} to save its state when a node expires (minimum: {min_grace})"

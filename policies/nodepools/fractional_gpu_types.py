@@ -80,12 +80,12 @@ def _violations(pool: Field, types: MatchingTypes, _ctx: AnyContext) -> Iterator
 
 
 def _fractional(catalogue: InstanceTypes) -> int:
-    """Return the types that have a GPU by name, of which EC2 counts none."""
+    """Return the types with the name of a GPU, of which EC2 counts none."""
     return catalogue.having(GPU_NAME) & catalogue.of(_COUNT, "0")
 
 
 def _widest(types: MatchingTypes, fractional: int, requirements: Field) -> Field:
-    """Return the values that let the types in: those of the first list with a value of theirs."""
+    """Return the values that allow the types: those of the first list with a value of theirs."""
     for entry in types.entries:
         if entry.requirement.operator == "In" and entry.key.startswith(f"{AWS}/instance-"):
             values = (types.catalogue.of(entry.key, value) for value in entry.requirement.values)

@@ -47,7 +47,7 @@ _UNLISTED: Final = (
 
 @validates(NODE_CLAIM, tables=(INSTANCE_TYPES,))
 def check(claim: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report a NodeClaim of another sender than Karpenter."""
+    """Report a NodeClaim with another sender than Karpenter."""
     if not _is_for_accelerators(claim, ctx):
         return
     path = claim["metadata", "name"].path

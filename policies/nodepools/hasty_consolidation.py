@@ -83,7 +83,7 @@ def _violations(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
     after = disruption["consolidateAfter"]
     try:
         wait = durations.parse(after.text)
-    except DurationError:  # Never, or what the API server refuses
+    except DurationError:  # Never, or a value that the API server rejects
         return
     if disruption["consolidationPolicy"].text == "WhenEmpty":
         return
@@ -104,7 +104,7 @@ def _violations(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
 
 
 def _slowest(pool: Field, ctx: AnyContext) -> tuple[str, int]:
-    """Return the known workload of a pool whose Pods are ready last, and after how many seconds at least."""
+    """Return the known workload of a pool whose Pods need longest to be ready, and the least number of seconds."""
     delays = [
         (_delay(workload.template), workload.display_name)
         for workload in ctx.derived(gpu_workloads)

@@ -58,7 +58,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     tables=(INSTANCE_TYPES,),
 )
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Report each member that is missing, a class that is not allowed, and a general one on a GPU pool."""
+    """Report each missing member, a class that is not allowed, and a general class on a GPU pool."""
     if node_pools.made_by_karpenter(pool, ctx):
         return
     reference = node_pools.node_template(pool, ctx)["spec", "nodeClassRef"]
@@ -101,7 +101,7 @@ def _missing(reference: Field, member: str, provider: str) -> Violation:
 
 
 def _general(reference: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Warn, where the pool is for GPUs and a known one without them has the same class: a name alone proves nothing."""
+    """Warn if a GPU pool and a known pool without GPUs have the same class: the name alone proves nothing."""
     if not ctx.derived(is_gpu_pool):
         return
     fact = ctx.facts.list(NODE_POOL)
@@ -124,7 +124,7 @@ def _general(reference: Field, ctx: Context[Params]) -> Iterator[Violation | Ski
 
 
 def _general_pools(pools: Known, ctx: AnyContext) -> dict[tuple[str, ...], str]:
-    """Return a pool without GPUs for each node class that one uses."""
+    """Return the name of a pool without GPUs for each node class of such a pool."""
     names: dict[tuple[str, ...], str] = {}
     for around in each(pools, ctx):
         if not around.derived(is_for_accelerators):

@@ -50,7 +50,7 @@ _REFUSED: Final = "The CRD does not allow the value, so the API server refuses t
 
 @validates(NODE_POOL, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Report every fault; where there is none, the budgets that are active always or never."""
+    """Report every fault, or else the budgets that are always or never active."""
     if pool["spec", "disruption", "budgets"].value:
         yield from if_gpu_pool(pool, ctx, _violations(pool, ctx))
 
@@ -82,7 +82,7 @@ def _refused(fault: Fault) -> Violation:
 
 
 def _is_stored(field: Field) -> bool:
-    """Tell whether the API server takes a value that Karpenter cannot read: five words, or a number of any size.
+    """Tell whether the API server accepts a value that Karpenter cannot parse: five words, or a number of any size.
 
     Source: Karpenter v1.14.1 `pkg/apis/crds/karpenter.sh_nodepools.yaml` (patterns of schedule and nodes).
     """

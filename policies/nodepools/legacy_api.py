@@ -56,14 +56,14 @@ def check(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
 
 @validates(objects.MACHINE, objects.NODE_CLAIM_V1BETA1)
 def check_node(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Report the same of a NodeClaim that a user creates."""
+    """Report the same for a NodeClaim that a user creates."""
     if not made_by_karpenter(obj, ctx):
         yield from _violations(obj, ctx)
 
 
 def _violations(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
     request = ctx.request
-    # The API server converts an object to the version that the webhook asks for; the user wrote the other one.
+    # The API server converts an object to the version that the webhook requests; the user wrote the other one.
     gvk = request.requested_kind or request.kind
     api = _LEGACY.get((gvk.group, gvk.version, gvk.kind))
     if api is None:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from gpugate.policies.data.legacy_fields import LegacyField
     from gpugate.policies.sdk.field import Field, Json
 
-# What the CRD fills in before admission: as good as absent (Karpenter v1.14.1 `karpenter.sh_nodepools.yaml`).
+# The CRD's defaults, which are set before admission and count as missing (Karpenter v1.14.1
+# `karpenter.sh_nodepools.yaml`).
 _FILLED_IN: Final[dict[str, Json]] = {"spec.template.spec.expireAfter": "720h"}
 _DISRUPTION: Final[dict[str, Json]] = {
     "consolidationPolicy": "WhenEmptyOrUnderutilized",
@@ -42,9 +43,9 @@ _REASON: Final = "moves {} to its path in v1"
 
 
 def written(legacy: LegacyField, obj: Field) -> Patches | None:
-    """Return the change; None where a person has to decide, because the field says something that v1 has no place for.
+    """Return the change; None if the user has to decide, because v1 has no field for the value.
 
-    Where v1's own field is there too, the change is to remove the other one, which has no effect.
+    If v1's own field exists too, the change removes the other one, which has no effect.
     """
     removed = Patch("remove", _path(legacy.path), None, f"removes {legacy.path}, which v1 does not have")
     special = _SPECIAL.get(legacy.path)
@@ -63,7 +64,7 @@ def written(legacy: LegacyField, obj: Field) -> Patches | None:
 
 
 def _closed(legacy: LegacyField) -> bool:
-    """Tell whether v1's field says all there is to say; of labels, for instance, both may hold some."""
+    """Tell whether v1's field is complete; labels, for example, may be in both fields."""
     return legacy.path == "spec.providerRef" or legacy.path.endswith("Selector")
 
 
@@ -134,7 +135,7 @@ _NEW_POLICY: Final = "WhenEmptyOrUnderutilized"
 
 
 @validates(NODE_POOL)
-def check_pool(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:  # noqa: ARG001 -- every check has this shape
+def check_pool(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:  # noqa: ARG001 -- the signature of checks
     """Report each legacy field, and the consolidation policy that v1 renamed."""
     yield from _legacy(pool, NODE_POOL_FIELDS)
     disruption = pool["spec", "disruption"]
@@ -144,7 +145,7 @@ def check_pool(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:  # noq
         patches = [Patch("set", policy.path, _NEW_POLICY, reason)]
         after = disruption["consolidateAfter"]
         if not after:
-            # v1beta1 refused it beside this policy, v1 requires it: 0s is what v1beta1 did.
+            # v1beta1 rejected it with this policy, and v1 requires it: 0s is the behavior of v1beta1.
             patches.append(Patch("set", after.path, "0s", "keeps the wait of v1beta1"))
         yield Violation(
             policy.path,

@@ -51,10 +51,10 @@ _KEYS: Final = tuple(LEGACY_KEYS)
 _IN_TERM: Final = Each("matchExpressions", Text("key", _KEYS))
 _NODE_AFFINITY: Final = "spec.affinity.nodeAffinity"
 _POD_AFFINITIES: Final = ("spec.affinity.podAffinity", "spec.affinity.podAntiAffinity")
-# What the scheduler must find, and what it prefers.
+# The terms that the scheduler requires, and those that it prefers.
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
-# Which Pods hold or name a dropped key at all.
+# Holds for Pods that contain or name a dropped key.
 USED_IN_POD: Final = any_of(
     *(Key(path, _KEYS) for path in ("metadata.annotations", "metadata.labels", "spec.nodeSelector")),
     Each("spec.tolerations", Text("key", _KEYS)),
@@ -67,7 +67,7 @@ USED_IN_POD: Final = any_of(
 
 
 class Use(Struct, frozen=True):
-    """A dropped key: the field that holds or names it, the key, and what it is there for."""
+    """A use of a dropped key: the field that contains or names it, the key, and its role."""
 
     field: Field
     key: str
@@ -75,7 +75,7 @@ class Use(Struct, frozen=True):
 
 
 def in_pod(pod: Field) -> Iterator[Use]:
-    """Yield the uses in a Pod or Pod template that have no effect any more."""
+    """Yield the uses in a Pod or Pod template that no longer have an effect."""
     yield from in_metadata(pod)
     spec = pod["spec"]
     yield from _of_map(spec["nodeSelector"], "selector", excused=False)
@@ -111,7 +111,7 @@ def in_metadata(obj: Field) -> Iterator[Use]:
 
 
 def _in_terms(terms: tuple[Field, ...]) -> Iterator[Use]:
-    """A node has to fit one of the terms: one that no node fits does no harm beside others."""
+    """Yield the uses in terms, one of which a node has to meet: a term that no node meets is harmless next to others."""
     excluding = [[e for e in term["matchExpressions"] if _excludes(e)] for term in terms]
     selecting = [[e for e in term["matchExpressions"] if not _excludes(e)] for term in terms]
     for expressions in excluding:
@@ -181,7 +181,7 @@ _DISRUPTED: Final = "karpenter.sh/disrupted"
 
 @validates(POD, mode=Stance.WARN, concerns=USED_IN_POD)
 def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Report each dropped key in a Pod or Pod template, with the one that took its place."""
+    """Report each dropped key in a Pod or Pod template, with its successor."""
     if at_least(ctx.target.karpenter, _DROPPED_IN):
         for use in in_pod(pod):
             message = _MESSAGES[use.role].format(key=use.key)
@@ -219,7 +219,7 @@ def _hint(use: Use) -> str:
 
 
 def _renamed(use: Use, pod: Field) -> Patches | None:
-    """Return the change to the key that took the place of a dropped one; None where a value has to be chosen too."""
+    """Return the change to the successor of a dropped key; None if a value has to be chosen too."""
     path, new = use.field.path, LEGACY_KEYS[use.key]
     reason = f"writes {new}, which replaced {use.key}"
     if use.role == "annotation" and new == _PROTECTION and use.field.text == "true":

@@ -69,7 +69,7 @@ _GPU: Final = "nvidia.com/gpu"
 _FAMILY: Final = f"{AWS}/instance-family"
 _MANUFACTURER: Final = f"{AWS}/instance-gpu-manufacturer"
 _COUNT: Final = f"{AWS}/instance-gpu-count"
-# Labels of offerings, which say nothing of the instance type.
+# Labels of offerings, which do not depend on the instance type.
 _OF_OFFERINGS: Final = frozenset(
     {*scheduling.ZONES, "topology.kubernetes.io/region", "karpenter.sh/capacity-type", "kubernetes.io/os"}
 )
@@ -99,7 +99,7 @@ _NEEDS: Final = (Need(NODE_POOL, ("spec.template",)),)
 
 @validates(NODE_OVERLAY, params=Params, mode=Stance.WARN, needs=_NEEDS, tables=(INSTANCE_TYPES,))
 def check(overlay: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Report capacity that types do not have, capacity that Karpenter refuses, and one price for different types."""
+    """Report capacity that types do not have, capacity that Karpenter rejects, and one price for different types."""
     types = _types(overlay, ctx)
     for resource, field in overlay["spec", "capacity"].items():
         if resource in _REFUSED:
@@ -114,7 +114,7 @@ def check(overlay: Field, ctx: Context[Params]) -> Iterator[Violation]:
 
 
 def _types(overlay: Field, ctx: AnyContext) -> int:
-    """Return the EC2 types that an overlay is for; none where this is unknown."""
+    """Return the EC2 types to which an overlay applies; none if they are unknown."""
     catalogue = ctx.table(INSTANCE_TYPES)
     read = [pair for entry in overlay["spec", "requirements"] if (pair := scheduling.read_requirement(entry))]
     keys = {key for key, _ in read}
@@ -159,7 +159,7 @@ def _capacity(resource: str, field: Field, types: int, catalogue: InstanceTypes)
 
 
 def _with_slices(profile: str, amount: quantity.Amount, catalogue: InstanceTypes) -> int:
-    """Return the types whose GPUs can be divided into so many slices."""
+    """Return the types whose GPUs can be divided into this number of slices."""
     types = 0
     for gpu in mig_profiles.gpus_with(profile):
         needed = -(-amount // gpu.profiles[profile])

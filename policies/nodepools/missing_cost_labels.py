@@ -59,7 +59,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     from_labels: dict[str, str] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse labels that mean something to Kubernetes or Karpenter: they would change which nodes start."""
+        """Reject labels with a meaning for Kubernetes or Karpenter, which would change the launched nodes."""
         for label in (*self.defaults, *self.from_labels):
             domain = label.rpartition("/")[0]
             if any(f".{domain}".endswith(f".{reserved}") for reserved in _RESERVED):
@@ -97,7 +97,7 @@ def mutate(pool: Field, ctx: Context[Params]) -> Iterator[Patch]:
 
 @validates(NODE_POOL, params=Params, mode=Stance.WARN, tables=(INSTANCE_TYPES,), convention=PARAMETERS_KEY)
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Report labels that are missing, spelled differently, or without a real value."""
+    """Report labels that are missing, spelled differently, or have an invalid value."""
     if not is_for_accelerators(pool, ctx):
         return
     params = ctx.params

@@ -64,7 +64,7 @@ _ADMITS: Final = (
     "A Pod that tolerates the taint and requests no GPU keeps a GPU node running, and uses the CPU and memory that the "
     "next GPU Pod needs."
 )
-# Taints of these say something else of a node: its capacity type, or that it is not ready.
+# Domains of taints with another meaning: the capacity type of a node, or that it is not ready.
 _GENERAL: Final = ("karpenter.sh", "kubernetes.io", "k8s.aws", "amazonaws.com")
 _ONE_MANUFACTURER: Final = "require one manufacturer with the label karpenter.k8s.aws/instance-gpu-manufacturer"
 # A taint on a pool with other types too would exclude the Pods that use those.
@@ -104,7 +104,7 @@ def _another_make(make: Make, types: MatchingTypes, taints: Field) -> Violation:
 
 
 def _of_platform(template: Field, ctx: Context[Params]) -> Field | None:
-    """Return the first taint that the platform chose itself, and that excludes Pods that do not tolerate it."""
+    """Return the first taint of the platform's own choice that excludes Pods without a toleration."""
     accelerators = accelerator_taint_keys(ctx)
     return next(
         (

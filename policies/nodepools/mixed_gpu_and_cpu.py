@@ -71,7 +71,7 @@ _FEW: Final = 5
     tables=(INSTANCE_TYPES,),
 )
 def check(pool: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report types without accelerators in a pool with a taint for them, and the reverse in one without a taint."""
+    """Report types without accelerators in a pool with a taint for them, and the reverse in a pool without the taint."""
     types = ctx.derived(matching_types)
     if types is None:
         yield node_pools.types_doubt(pool, ctx)
@@ -88,7 +88,7 @@ def check(pool: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
 
 
 def _is_unintended_bound(types: MatchingTypes) -> bool:
-    """Tell whether a bound and a NotIn of one label together allow types without the label, which is another mistake."""
+    """Tell whether a bound and a NotIn of one label together allow types without the label, which is another fault."""
     return any(
         requirement.operator == "NotIn" and (requirement.gte is not None or requirement.lte is not None)
         for requirement in types.requirements.values()

@@ -65,7 +65,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 @validates(NODE_POOL, params=Params, mode=Stance.WARN, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Count the families and the zones that are left."""
+    """Report too few instance families or zones."""
     if node_pools.ec2_types(pool, ctx) is None:
         yield node_pools.types_doubt(pool, ctx)
     else:
@@ -105,7 +105,7 @@ def _families(pool: Field, types: MatchingTypes, needed: int, whose: str) -> Ite
 
 
 def _counted(types: MatchingTypes) -> int:
-    """Return the types that count: those with an accelerator, as Pods that ask for one cannot use the others."""
+    """Return the types with an accelerator, as Pods that request one cannot use other types."""
     return types.catalogue.accelerated
 
 
@@ -117,7 +117,7 @@ def _of_the_same_makes(types: MatchingTypes) -> int:
 
 
 def _some_families(types: MatchingTypes, left: int, needed: int) -> list[str]:
-    """Return the families of the types left, or as many of them as are needed; a type's name starts with it."""
+    """Return the families of some types, at most as many as needed. A type's name starts with its family."""
     families: set[str] = set()
     while left and len(families) < needed:
         name = types.catalogue.names[left.bit_length() - 1].partition(".")[0]

@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.node_pools import Entry, MatchingTypes
 
-# The labels that every type with a GPU, or with another accelerator, has.
+# The labels of all types with a GPU, or with another accelerator.
 _NAMES: Final = {
     f"{AWS}/instance-gpu-": f"{AWS}/instance-gpu-name",
     f"{AWS}/instance-accelerator-": f"{AWS}/instance-accelerator-name",
 }
-_MOST_VALUES: Final = 8  # that a hint lists
+_MOST_VALUES: Final = 8  # in a hint
 
 
 @validates(NODE_POOL, mode=Stance.WARN, tables=(INSTANCE_TYPES,))
@@ -89,7 +89,7 @@ def _loose(pool: Field, entry: Entry, without: int, types: MatchingTypes) -> Vio
 
 
 def _listed(entry: Entry, types: MatchingTypes) -> str:
-    """Return the alternative to name all values, where these are few."""
+    """Return the alternative to name all values, if there are few."""
     allowed = [v for v in types.catalogue.values.get(entry.key, {}) if types.requirements[entry.key].allows(v)]
     return (
         f", or require In [{', '.join(sorted(allowed, key=int))}] instead of both"

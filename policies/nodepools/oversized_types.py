@@ -75,12 +75,12 @@ _ARCHITECTURE: Final = "kubernetes.io/arch"
     tables=(INSTANCE_TYPES,),
 )
 def check(pool: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report a pool whose smallest type is far larger than what is requested of it."""
+    """Report a pool whose smallest type is far larger than the requests of its workloads."""
     yield from with_gpu_types(pool, ctx, _violations)
 
 
 class _Choice(Struct, frozen=True):
-    """The smallest type for a workload: its pool, its position, and how many accelerators it has."""
+    """The smallest type for a workload: its pool, its position, and its number of accelerators."""
 
     pool: str
     at: int
@@ -138,7 +138,7 @@ def _violation(
 
 
 def _choice(workload: GpuWorkload, resource: str, pools: tuple[LaunchPool, ...]) -> _Choice | None:
-    """Return the smallest type that any pool can launch for a workload; None where that is not known."""
+    """Return the smallest type that any pool can launch for a workload; None if it is unknown."""
     choices = []
     for pool in pools:
         if can_launch(pool, workload.wanted):
@@ -151,7 +151,7 @@ def _choice(workload: GpuWorkload, resource: str, pools: tuple[LaunchPool, ...])
 
 
 def _least(types: int, resource: str, catalogue: InstanceTypes) -> _Choice | None:
-    """Return the type with the least of a resource, of several the cheapest."""
+    """Return the type with the smallest amount of a resource; of several the cheapest."""
     scale = catalogue.allocatable[resource]
     for number in scale.numbers:
         having = types & ~scale.at_least(number + 1)
@@ -161,7 +161,7 @@ def _least(types: int, resource: str, catalogue: InstanceTypes) -> _Choice | Non
 
 
 def _smaller(workload: GpuWorkload, resource: str, choice: _Choice, catalogue: InstanceTypes) -> int | None:
-    """Return the cheapest type with fewer accelerators on which a Pod fits, with the same one or as much GPU memory."""
+    """Return the cheapest type with fewer accelerators that fits a Pod, with the same GPU or as much GPU memory."""
     wanted = workload.wanted
     fewer = catalogue.offering(resource) & ~catalogue.allocatable[resource].at_least(choice.count)
     fewer &= catalogue.allocatable[resource].at_least(wanted.whole[resource])
@@ -187,7 +187,7 @@ def _cheapest(types: int, catalogue: InstanceTypes) -> int:
 
 
 def _priced(at: int, catalogue: InstanceTypes) -> str:
-    """Write the name of a type, and its price where one is known."""
+    """Return the name of a type, with its price if it is known."""
     price = catalogue.prices[at]
     return f"{catalogue.names[at]} ({price:.2f} USD an hour)" if price else catalogue.names[at]
 

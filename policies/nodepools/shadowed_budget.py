@@ -55,7 +55,7 @@ def _violations(ctx: AnyContext) -> Iterator[Violation]:
     times = ctx.derived(timeline)
     if times is None:  # a fault stops all disruption
         return
-    # A budget with a schedule that is active at all times is a finding of another policy.
+    # Another policy reports a budget with a schedule that is always active.
     effective = [b for b in times.budgets if b.schedule is None or not times.window(b).always]
     for budget in times.budgets:
         others = [other for other in effective if other is not budget and _allows_as_much(budget, other)]
@@ -77,7 +77,7 @@ def _allows_as_much(budget: Budget, other: Budget) -> bool:
 
 
 def _allows_more(budget: Budget, other: Budget) -> bool:
-    """Tell the same, and that it allows more in some pools."""
+    """Tell whether a budget allows at least as many nodes as another in all pools, and more in some."""
     return _allows_as_much(budget, other) and not _allows_as_much(other, budget)
 
 
@@ -90,7 +90,7 @@ def _is_percentage(budget: Budget) -> bool:
 
 
 def _shadows(budget: Budget, others: list[Budget], times: Timeline) -> list[Budget]:
-    """Return budgets of which one is active, for the same reason, whenever this one is; none where it counts alone."""
+    """Return budgets of which one applies, for the same reason, whenever this one does; none if this one ever counts."""
     active = times.window(budget).quarters
     shadows: list[Budget] = []
     if times.window(budget).never:

@@ -104,7 +104,7 @@ def _need(kind: Kind) -> Need:
     return Need(kind, ("metadata.labels", "spec.replicas", *fields, *_JOB_FIELDS.get(kind.name, ())))
 
 
-# What a policy that asks for the workloads of a pool declares that it looks up.
+# The needs of a policy that reads the workloads of a pool.
 WORKLOAD_NEEDS: Final = (*(_need(kind) for kind in _KINDS), *CLASS_NEEDS, *QUEUE_NEEDS)
 
 _OWN_DOMAINS: Final = ("karpenter.sh/", "karpenter.k8s.aws/", "eks.amazonaws.com/", "topology.kubernetes.io/")
@@ -119,9 +119,9 @@ class GpuWorkload(Struct, frozen=True):
         name: its class.
         template: its Pod template.
         selector: the labels that its nodes must have.
-        has_affinity: whether a node affinity, or one of several flavors of its queue, asks for more.
-        wanted: what each of its Pods asks of a node.
-        pods: the number of its Pods, scalers left aside.
+        has_affinity: whether a node affinity, or one of several flavors of its queue, adds requirements.
+        wanted: the demand of each of its Pods.
+        pods: the number of its Pods, without scalers.
     """
 
     display_name: str
@@ -134,12 +134,12 @@ class GpuWorkload(Struct, frozen=True):
 
     @property
     def is_free(self) -> bool:
-        """Whether neither a node selector nor a node affinity binds it to some pools."""
+        """Whether it has neither a node selector nor a node affinity."""
         return not self.selector and not self.has_affinity
 
 
 def unknown_workloads(ctx: AnyContext) -> Skip | None:
-    """Say why workloads are not known; None where they are."""
+    """Return why workloads are unknown; None if they are known."""
     facts = (ctx.facts.list(kind) for kind in _KINDS)
     return next((Skip(fact.reason) for fact in facts if isinstance(fact, Unavailable)), None)
 
@@ -165,7 +165,7 @@ def _asking(kind: Kind, workload: Field, ctx: AnyContext) -> Iterator[GpuWorkloa
             display_name = f"{kind.name} {namespace}/{name}" if namespace else f"{kind.name} {name}"
             template = queue.placements[0].pod
             selector = template["spec", "nodeSelector"].labels
-            # Which of several flavors the Pods get is not known, so neither are their nodes.
+            # With several flavors, the nodes of the Pods are unknown.
             bound = bool(template["spec", "affinity", "nodeAffinity"].value) or len(queue.placements) > 1
             wanted = demand(template, queue.placements[0].ctx)
             pods = _pods(kind, workload)
@@ -175,7 +175,7 @@ def _asking(kind: Kind, workload: Field, ctx: AnyContext) -> Iterator[GpuWorkloa
 
 
 def _pods(kind: Kind, workload: Field) -> int:
-    """Return how many Pods of a workload run at a time; one where it does not state it."""
+    """Return the number of Pods of a workload that run at the same time; one by default."""
     if kind is objects.JOB:
         stated = workload["spec", "parallelism"].integer
     elif kind is objects.CRON_JOB:
@@ -189,7 +189,7 @@ _OF_KIND: Final = {kind: partial(_workloads, kind) for kind in _KINDS}
 
 
 def selects(workload: GpuWorkload, pool: Field, ctx: AnyContext) -> bool:
-    """Tell whether a workload names a label that the pool gives to its nodes, and nothing that they do not have."""
+    """Tell whether a workload selects a label of the pool's nodes, and no label that they do not have."""
     selector = workload.selector
     if not selector or workload.has_affinity:
         return False
@@ -208,7 +208,8 @@ def _fits(selector: dict[str, str], pool: Field, ctx: AnyContext) -> bool:
         elif label in required:
             fits = required[label].allows(value)
         else:
-            # Any node can have a label that Karpenter knows; a user's own label is only on nodes that get it.
+            # Any node may have a label that Karpenter knows; a user's own label exists only on nodes of pools that set
+            # it.
             fits = label.startswith((*_OWN_DOMAINS, *_KUBERNETES))
         if not fits:
             return False
@@ -216,7 +217,7 @@ def _fits(selector: dict[str, str], pool: Field, ctx: AnyContext) -> bool:
 
 
 def tolerates(workload: GpuWorkload, pool: Field, ctx: AnyContext) -> bool:
-    """Tell whether a workload tolerates the taints of a pool; it is given the tolerations of its accelerators."""
+    """Tell whether a workload tolerates the taints of a pool; the mutation adds the tolerations of its accelerators."""
     tolerated_keys = node_pools.accelerator_taint_keys(ctx)
     return all(
         taint["key"].text in tolerated_keys
@@ -241,7 +242,7 @@ class _Pool(Struct, frozen=True):
 
 
 def misordered(pool: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Yield that another pool is tried before this one, or after it, against what they are for; one of each sort."""
+    """Yield one violation for each kind of wrong order between this pool and others."""
     own = _described(pool, ctx)
     if own:
         rivals = list(_rivals(own, ctx))
@@ -252,7 +253,7 @@ def misordered(pool: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 
 def _one_for_all(violations: list[Violation]) -> Iterator[Violation]:
-    """Yield the first of several violations with all rivals; where this pool is not the one to change, follow it."""
+    """Yield the first of several violations with all rivals; those that follow only if there are no others."""
     leading = [violation for violation in violations if not violation.follows]
     for first in (leading or violations)[:1]:
         yield replace(
@@ -332,7 +333,7 @@ _UNREAD: Final = (
 
 
 def _misordered(own: _Pool, rival: _Pool, message: str, hint: str, why: str, *, leads: bool) -> Violation:
-    """Report two weights in the wrong order; the pool whose weight is to be changed leads."""
+    """Return the violation for two weights in the wrong order; the pool whose weight has to change leads."""
     others = (Other("NodePool", "", rival.display_name),)
     return Violation(own.field["spec", "weight"].path, message, hint=hint, why=why, others=others, follows=not leads)
 
@@ -375,7 +376,7 @@ def _violations(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]
 
 
 def _several(pool: Field, classes: frozenset[WorkloadClass], ctx: Context[Params]) -> Violation:
-    """Report the requirement that gives nodes the label of one class or of another."""
+    """Report the requirement that labels nodes with one class or another."""
     entries = tuple(node_pools.requirement_entries(pool, ctx))
     entry = next(
         entry

@@ -116,7 +116,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 @validates(NODE_POOL, NODE_CLAIM, params=Params, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Count the instance types that are left, and report where there are too few."""
+    """Report too few instance types."""
     if node_pools.made_by_karpenter(pool, ctx):
         return
     types = ec2_types(pool, ctx)
@@ -139,9 +139,9 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
 
 
 def _counted(types: MatchingTypes, ctx: Context[Params]) -> int:
-    """Return the types that count if the pool may launch them: those offered, in a GPU pool those with accelerators.
+    """Return the types that count: those that EC2 offers, and in a GPU pool only those with accelerators.
 
-    Pods that ask for a GPU choose among these alone, for `minValues` too.
+    Pods that request a GPU can use only these, which also matters for `minValues`.
     """
     catalogue = types.catalogue
     counted = catalogue.accelerated if types.others and ctx.derived(is_gpu_pool) else catalogue.everything
@@ -181,7 +181,7 @@ def _too_few(pool: Field, types: MatchingTypes, counted: int, ctx: Context[Param
         same_as = ("nodepools/unknown-requirement-value",)
         yield Violation(next(values, path), message, at_most, real_names(catalogue), why=why, same_as=same_as)
         return
-    # A static pool always has the same number of nodes: smaller ones would lower its capacity.
+    # A static pool always has the same number of nodes, so smaller types would lower its capacity.
     is_static = bool(pool["spec", "replicas"])
     more = siblings(left, cause.others, catalogue, needed - known - unknown, smaller=not is_static)
     hint, fix = more_types(cause, more, types), widened(types, cause, more, needed, counted)

@@ -70,7 +70,7 @@ def _violations(disruption: Field, params: Params) -> Iterator[Violation]:
         )
     try:
         short = durations.parse(after.text) < durations.parse(params.min_after)
-    except DurationError:  # Never, or what the API server refuses
+    except DurationError:  # Never, or a value that the API server rejects
         return
     if short:
         message = f"consolidateAfter is {after.text} (minimum for training pools: {params.min_after})"

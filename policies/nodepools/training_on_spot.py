@@ -96,7 +96,7 @@ def _reservations(
     allowed: frozenset[str],
     ctx: Context[Params],
 ) -> Iterator[Violation]:
-    """Compare the pool with its node class, where that is known."""
+    """Compare the pool with its node class, if that is known."""
     reference = pool["spec", "template", "spec", "nodeClassRef"]
     own = node_pools.provider(pool, ctx) == node_pools.AWS
     node_class = named(ctx.facts.list(EC2_NODE_CLASS), reference["name"].text) if own else None

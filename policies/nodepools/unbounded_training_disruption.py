@@ -121,7 +121,7 @@ def _since(times: Timeline, when: int) -> str:
 def _bounded(budgets: Field, reasons: list[str], max_nodes: int) -> Patches:
     budget: Json = {"nodes": str(max_nodes), "reasons": [*reasons]}
     reason = f"limits {' and '.join(reasons)} to {max_nodes} nodes at once"
-    # The default is in no file, and an addition alone would replace it.
+    # The file does not contain the default, and an added value alone would replace it.
     if budgets.value == _DEFAULT or not budgets.value:
         return Patches((Patch("set", budgets.path, [*_DEFAULT, budget], reason),))
     return Patches((Patch("append", budgets.path, budget, reason),))

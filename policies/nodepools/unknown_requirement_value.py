@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 GPU_MEMORY: Final = f"{AWS}/instance-gpu-memory"
 MEMORIES: Final = frozenset({GPU_MEMORY, f"{AWS}/instance-memory"})
 
-# Other names of the same thing, folded.
+# Synonyms, in folded spelling.
 _SYNONYMS: Final = {
     "x8664": "amd64",
     "x64": "amd64",
@@ -54,17 +54,17 @@ _SYNONYMS: Final = {
 _MAKERS: Final = ("nvidia", "tesla", "amd", "aws")
 _WITH_UNIT: Final = re.compile(r"([0-9]{1,9})\s*(?:(m)|(g))(?:i?b?)", re.IGNORECASE)
 _MIB_PER_GIB: Final = 1024
-# Longer than any value of a label; one that is not validated yet may have any length.
+# The maximum length of a label value; a value that is not validated yet may be longer.
 _LONGEST: Final = 253
 
 
 def meant(label: str, value: str, catalogue: InstanceTypes) -> str:
-    """Return the value of a label that is this one but for case, separators or the maker; empty where there is none."""
+    """Return the value of a label that differs only in case, separators or the maker; empty if there is none."""
     if len(value) > _LONGEST:
         return ""
     spellings = catalogue.spellings.get(label)
     if spellings is None:
-        # Made once and then looked up: a pool may name thousands of values.
+        # Computed once, because a pool may name thousands of values.
         spellings = catalogue.spellings[label] = _spellings(label, catalogue)
     wanted = _folded(value)
     wanted = _SYNONYMS.get(wanted, wanted)
@@ -73,7 +73,7 @@ def meant(label: str, value: str, catalogue: InstanceTypes) -> str:
 
 
 def _spellings(label: str, catalogue: InstanceTypes) -> dict[str, tuple[int, str]]:
-    """Return the place and the value for each value and for what it is without case and separators."""
+    """Return the position and value for each value and its folded spelling."""
     known: Iterable[str] = catalogue.names if label == INSTANCE_TYPE else catalogue.values[label]
     spellings: dict[str, tuple[int, str]] = {}
     for position, value in enumerate(known):
@@ -83,9 +83,9 @@ def _spellings(label: str, catalogue: InstanceTypes) -> dict[str, tuple[int, str
 
 
 def in_mebibytes(text: str) -> int | None:
-    """Return what `80Gi`, `80GB` or `512Mi` is in MiB; None where the text has no unit.
+    """Return `80Gi`, `80GB` or `512Mi` in MiB; None if the text has no unit.
 
-    GB counts as GiB: vendors write the memory of a GPU so.
+    GB counts as GiB, because vendors write the memory of GPUs in this way.
     """
     match = _WITH_UNIT.fullmatch(text.strip())
     if not match:
@@ -110,7 +110,7 @@ _NAMES: Final = (
 _NUMBERS: Final = (GPU_MEMORY, f"{AWS}/instance-gpu-count", f"{AWS}/instance-accelerator-count")
 _NO_TYPE: Final = "Karpenter compares values exactly: no type matches this one, so the pool has fewer types."
 _ALL_OR_NONE: Final = "Every GPU has more memory than that, so the requirement matches all types or none."
-# No GPU has less than this in MiB; what is below was meant in GiB.
+# No GPU has less memory than this in MiB, so smaller values are assumed to be in GiB.
 _GIB_RATHER: Final = 1000
 
 
@@ -143,7 +143,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
 
 
 def _required(pool: Field) -> Iterator[tuple[Field, str, str]]:
-    """Yield every value that is required, with its label and operator; a label of the template is required too."""
+    """Yield every required value with its label and operator, including labels of the template."""
     template = pool["spec", "template"]
     for entry in template["spec", "requirements"]:
         for value in entry["values"]:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import AnyContext
 
 _LABEL: Final = f"{AWS}/instance-gpu-manufacturer"
-# Manufacturers whose types have that label; those with Neuron devices and Gaudi have another one.
+# Manufacturers whose types have the label; types with Neuron devices and Gaudi have another one.
 _OF_GPUS: Final = frozenset({"nvidia", "amd"})
 _WITHOUT_TAINT: Final = "Pods that request no GPU can run on these nodes."
 _WITHOUT_LIMIT: Final = "Nothing limits how many of these nodes Karpenter launches for Pods that request {resource}."
@@ -57,7 +57,7 @@ _WITHOUT_LIMIT: Final = "Nothing limits how many of these nodes Karpenter launch
 
 @validates(NODE_POOL, mode=Stance.WARN, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report each minor make that has no taint or no limit, where another one has."""
+    """Report each minor make without a taint or limit, if another make has it."""
     yield from with_gpu_types(pool, ctx, _violations)
 
 
@@ -71,7 +71,7 @@ def _violations(pool: Field, types: MatchingTypes, ctx: AnyContext) -> Iterator[
 
 
 def _without_taint(pool: Field, present_makes: tuple[Make, ...], ctx: AnyContext) -> tuple[Make, ...]:
-    """Return the makes without a taint; none where no make has one, which is another mistake."""
+    """Return the makes without a taint; none if no make has one, which another policy reports."""
     taints = pool["spec", "template", "spec", "taints"]
     present = {taint["key"].text for taint in taints if taint["effect"].text in HARD_EFFECTS}
     wanted = {make: {taint.key for taint in taints_for(make, ctx)} for make in present_makes}
@@ -80,7 +80,7 @@ def _without_taint(pool: Field, present_makes: tuple[Make, ...], ctx: AnyContext
 
 
 def _without_limit(pool: Field, present_makes: tuple[Make, ...]) -> tuple[Make, ...]:
-    """Return the makes without a limit; none where no make has one, or all nodes are limited."""
+    """Return the makes without a limit; none if no make has one, or all nodes are limited."""
     limits = node_pools.limits(pool)
     if pool["spec", "replicas"] or "nodes" in limits:
         return ()

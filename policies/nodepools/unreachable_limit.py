@@ -51,7 +51,7 @@ _MIB: Final = 2**20
 
 @validates(NODE_POOL, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report each limit that excludes every type with an accelerator, or else that the limits together do."""
+    """Report each limit that excludes every type with an accelerator, or else the limits that do so together."""
     yield from with_gpu_types(pool, ctx, _violations)
 
 
@@ -81,7 +81,7 @@ def _violations(pool: Field, types: MatchingTypes, _ctx: AnyContext) -> Iterator
 
 
 def _smallest(resource: str, types: MatchingTypes) -> tuple[str, Amount]:
-    """Return the type of a pool that has the least of a resource, and how much that is."""
+    """Return the type of a pool with the smallest amount of a resource, and that amount."""
     scale, unit = _scale(resource, types.catalogue)
     number = next(n for n in scale.numbers if types.accelerated & ~scale.at_least(n + 1))
     least = types.accelerated & ~scale.at_least(number + 1)
@@ -89,7 +89,7 @@ def _smallest(resource: str, types: MatchingTypes) -> tuple[str, Amount]:
 
 
 def _one_node(limits: dict[str, Amount], types: MatchingTypes) -> str:
-    """Write what a node of the type needs that exceeds the fewest limits."""
+    """Return the amounts, as text, of a node of the type that exceeds the fewest limits."""
     catalogue = types.catalogue
     above = {resource: node_pools.above(catalogue, resource, limit) for resource, limit in limits.items()}
     at = min(

@@ -85,7 +85,7 @@ def check(pool: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
 def _violations(pool: Field, types: MatchingTypes, ctx: AnyContext) -> Iterator[Violation]:
     agents = ctx.facts.list(DAEMON_SET)
     nodes = ctx.facts.list(NODE)
-    # Files without a node are no state of a cluster: charts and Applications may install more DaemonSets.
+    # Files without a node are not a cluster's state: charts and Applications may install more DaemonSets.
     if not isinstance(nodes, Known) or not nodes.items or not isinstance(agents, Known) or not agents.complete:
         return
     if not _needs_plugin(pool, ctx):
@@ -101,7 +101,7 @@ def _violations(pool: Field, types: MatchingTypes, ctx: AnyContext) -> Iterator[
 
 
 def _needs_plugin(pool: Field, ctx: AnyContext) -> bool:
-    """Tell whether the images of the pool's nodes are known to include no device plugin."""
+    """Tell whether the images of the pool's nodes certainly include no device plugin."""
     name = pool["spec", "template", "spec", "nodeClassRef", "name"].text
     node_class = named(ctx.facts.list(EC2_NODE_CLASS), name) if provider(pool, ctx) == AWS else None
     if node_class is None:
@@ -116,7 +116,7 @@ def _has_operator(ctx: AnyContext) -> bool:
 
 
 def _resources(nodes: Known, _ctx: AnyContext) -> frozenset[str]:
-    """Return the resources of nodes."""
+    """Return the resources that nodes offer."""
     return frozenset(
         name for node in nodes.items for name, amount in read_amounts(node["status", "capacity"]) if amount > 0
     )

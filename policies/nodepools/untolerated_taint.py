@@ -94,7 +94,8 @@ _WITHOUT_PLUGIN: Final = (
     "initialized. Nodes with Bottlerocket include NVIDIA's plugin and are not affected."
 )
 _TOLERATED_BY_ALL: Final = "node.kubernetes.io/"
-# Whose labels nodes have that the pool does not name: the cluster's, the cloud's, and those of feature discovery.
+# Domains of labels that nodes have although the pool does not set them: those of the cluster, the cloud, and feature
+# discovery.
 _GIVEN_BY: Final = (
     *("kubernetes.io", "k8s.io", "karpenter.sh", "k8s.aws", "amazonaws.com", "azure.com", "google.com"),
     *("nvidia.com", "amd.com", "aws.amazon.com", "habana.ai"),
@@ -103,7 +104,7 @@ _WITHOUT_THE_LABEL: Final = frozenset({"NotIn", "DoesNotExist"})
 
 
 def hard_taints(pool: Field) -> Iterator[Field]:
-    """Yield the taints of a pool's nodes that keep off what does not tolerate them; startup taints go away."""
+    """Yield the taints that exclude Pods from a pool's nodes, without startup taints, which are removed later."""
     for taint in pool["spec", "template", "spec", "taints"]:
         if taint["effect"].text in HARD_EFFECTS and not taint["key"].text.startswith(_TOLERATED_BY_ALL):
             yield taint
@@ -119,7 +120,9 @@ def untolerated(pods: Field, pool: Field) -> list[Field]:
 
 
 def is_meant_for(pods: Field, pool: Field, ctx: AnyContext) -> bool:
-    """Tell whether a Pod template is meant for a GPU pool: it tolerates its accelerators, and selects no other nodes.
+    """Tell whether a Pod template is for a GPU pool.
+
+    It is if it tolerates the taints of the pool's accelerators, and selects no other nodes.
 
     `ctx` is that of the pool.
     """
@@ -129,7 +132,7 @@ def is_meant_for(pods: Field, pool: Field, ctx: AnyContext) -> bool:
 
 
 def _accelerator_keys(pool: Field, ctx: AnyContext) -> frozenset[str]:
-    """Return the keys of the taints that nodes with the accelerators of a pool have, or should."""
+    """Return the keys of the taints that nodes with a pool's accelerators have, or should have."""
     present = accelerator_taint_keys(ctx).intersection(taint["key"].text for taint in hard_taints(pool))
     types = ctx.derived(matching_types)
     resources = (name for make in (makes(types) if types else ()) for name in make.resources)
@@ -154,13 +157,13 @@ def _may_have(key: str, required: Requirement, own: Requirement | None) -> bool:
 
 
 def named(agent: Field) -> str:
-    """Name a DaemonSet for people."""
+    """Return the name of a DaemonSet for messages."""
     namespace, name = agent["metadata", "namespace"].text, agent["metadata", "name"].text
     return f"{namespace}/{name}" if namespace else name
 
 
 def taint_text(taint: Field) -> str:
-    """Write a taint as kubectl does: `key=value:effect`."""
+    """Return a taint as kubectl writes it: `key=value:effect`."""
     value = f"={taint['value'].text}" if taint["value"].text else ""
     return f"{taint['key'].text}{value}:{taint['effect'].text}"
 
@@ -202,7 +205,7 @@ def _kept_off(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
 
 
 def _assumed(taint: Field) -> Violation:
-    """Report a taint of which it is not known whether the DaemonSets tolerate it: only that they do not by default."""
+    """Report a taint that DaemonSets do not tolerate by default, if those of the cluster are unknown."""
     key, effect = taint["key"].text, taint["effect"].text
     message = f"no DaemonSet for GPUs was found that tolerates the taint {taint_text(taint)}, and device plugins do not by default"
     tolerate = f"add a toleration of {key} with the effect {effect} to the DaemonSets for GPUs"
@@ -274,7 +277,7 @@ def check_daemon_set(agent: Field, ctx: Context[Params]) -> Iterator[Violation |
 
 
 def _untolerated(tolerations: Field, where: list[tuple[str, Field]]) -> Violation:
-    """Say that a taint of some pools, each with its name, is not tolerated."""
+    """Return the violation for a taint of some pools, each with its name, that is not tolerated."""
     (pool, taint), others = where[0], len(where) - 1
     key, effect = taint["key"].text, taint["effect"].text
     more = f" and {others} more" if others else ""
