@@ -23,6 +23,7 @@ PACKAGES = (
     "policies/queues",
     "policies/quotas",
     "policies/scaling",
+    "policies/sdk",
     "tools",
     "webhook/admission",
     "webhook/audit",

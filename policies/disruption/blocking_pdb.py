@@ -32,7 +32,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.disruption._replicas import SCALER_NEEDS, Replicas, replicas_of
-from gpugate.policies.sdk.facts import Need, each
+from gpugate.policies.sdk.facts import Need, object_contexts
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
 from gpugate.policies.sdk.objects import DEPLOYMENT, POD_DISRUPTION_BUDGET
@@ -66,7 +66,7 @@ def selected_by(budget: Field, ctx: AnyContext) -> Iterator[Selected]:
     selector = budget["spec", "selector"]
     for kind in TARGET_KINDS:
         fact = ctx.facts.list(kind, ctx.request.namespace)
-        for around in each(fact, ctx, ctx.request.namespace):
+        for around in object_contexts(fact, ctx, ctx.request.namespace):
             labels = around.derived(_labels)
             if labels is None or not selects(selector, labels):
                 continue

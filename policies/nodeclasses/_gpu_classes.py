@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from gpugate.policies.sdk.facts import Known, Need, derived, each
+from gpugate.policies.sdk.facts import Known, Need, derived, object_contexts
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import is_for_accelerators, provider
 from gpugate.policies.sdk.objects import NODE_POOL
@@ -72,7 +72,7 @@ def _references(pools: Known, ctx: AnyContext) -> dict[tuple[str, str], bool]:
 def _by_reference(pools: Known, ctx: AnyContext) -> dict[tuple[str, str], tuple[AnyContext, ...]]:
     """Return group and name of each node class that a pool refers to -> a context for each of these pools."""
     by_reference: dict[tuple[str, str], list[AnyContext]] = {}
-    for around in each(pools, ctx):
+    for around in object_contexts(pools, ctx):
         reference = around.subject["spec", "template", "spec", "nodeClassRef", "name"].text
         by_reference.setdefault((provider(around.subject, around), reference), []).append(around)
     return {key: tuple(of_key) for key, of_key in by_reference.items()}

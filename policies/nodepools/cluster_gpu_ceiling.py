@@ -35,7 +35,7 @@ import msgspec
 
 from gpugate.policies.nodepools._accelerators import makes, most_devices, reachable
 from gpugate.policies.sdk import node_pools
-from gpugate.policies.sdk.facts import Known, Need, Unavailable, derived, each
+from gpugate.policies.sdk.facts import Known, Need, Unavailable, derived, object_contexts
 from gpugate.policies.sdk.findings import Other, Skip, Stance, Violation
 from gpugate.policies.sdk.launch_failures import quantity_text
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_for_accelerators, matching_types
@@ -108,7 +108,7 @@ def _violation(pool: Field, resource: str, amounts: dict[str, Amount], most: int
 
 
 def _bounds_of_all(known: Known, ctx: AnyContext) -> dict[str, dict[str, Amount]]:
-    return {around.subject["metadata", "name"].text: around.derived(_bounds) for around in each(known, ctx)}
+    return {around.subject["metadata", "name"].text: around.derived(_bounds) for around in object_contexts(known, ctx)}
 
 
 def _bounds(pool: Field, ctx: AnyContext) -> dict[str, Amount]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from gpugate.policies.nodepools._gpu_pools import accelerator
 from gpugate.policies.sdk import formats, node_pools
-from gpugate.policies.sdk.facts import Known, Need, Unavailable, derived, each
+from gpugate.policies.sdk.facts import Known, Need, Unavailable, derived, object_contexts
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, NODE_CLASS_KINDS, is_for_accelerators, is_gpu_pool
 from gpugate.policies.sdk.objects import NODE_CLAIM, NODE_POOL
@@ -126,7 +126,7 @@ def _general(reference: Field, ctx: Context[Params]) -> Iterator[Violation | Ski
 def _general_pools(pools: Known, ctx: AnyContext) -> dict[tuple[str, ...], str]:
     """Return the name of a pool without GPUs for each node class of such a pool."""
     names: dict[tuple[str, ...], str] = {}
-    for around in each(pools, ctx):
+    for around in object_contexts(pools, ctx):
         if not around.derived(is_for_accelerators):
             reference = node_pools.node_template(around.subject, around)["spec", "nodeClassRef"]
             names.setdefault(_class_of(reference), around.subject["metadata", "name"].text)

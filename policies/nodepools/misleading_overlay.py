@@ -42,7 +42,7 @@ import msgspec
 
 from gpugate.policies.data import mig_profiles
 from gpugate.policies.sdk import quantity, scheduling
-from gpugate.policies.sdk.facts import Known, Need, derived, each
+from gpugate.policies.sdk.facts import Known, Need, derived, object_contexts
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES, matching_types
 from gpugate.policies.sdk.objects import NODE_OVERLAY, NODE_POOL
@@ -130,7 +130,7 @@ def _types(overlay: Field, ctx: AnyContext) -> int:
 def _launchable(pools: Known, ctx: AnyContext) -> int:
     """Return the types that a known NodePool can launch."""
     launchable = 0
-    for around in each(pools, ctx):
+    for around in object_contexts(pools, ctx):
         types = around.derived(matching_types)
         launchable |= types.known if types else 0
     return launchable

@@ -38,7 +38,7 @@ from gpugate.policies.data.instance_types import ACCELERATOR_NAME, GPU_NAME, INS
 from gpugate.policies.nodepools._accelerators import makes
 from gpugate.policies.nodepools._instance_choice import edited, listed_names
 from gpugate.policies.sdk import node_pools
-from gpugate.policies.sdk.facts import Known, Need, derived, each
+from gpugate.policies.sdk.facts import Known, Need, derived, object_contexts
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import (
     INSTANCE_TYPES,
@@ -141,7 +141,7 @@ def _in_general_pool(pool: Field, types: MatchingTypes, ctx: AnyContext) -> Iter
 def _of_gpu_pools(known: Known, ctx: AnyContext) -> dict[str, frozenset[str]]:
     """Return the accelerator resources of each pool for accelerators."""
     resources: dict[str, frozenset[str]] = {}
-    for around in each(known, ctx):
+    for around in object_contexts(known, ctx):
         types = around.derived(matching_types)
         if types and around.derived(is_gpu_pool):
             name = around.subject["metadata", "name"].text

@@ -39,7 +39,7 @@ import msgspec
 from gpugate.policies.nodepools._accelerators import makes, most_devices
 from gpugate.policies.nodepools._gpu_pools import if_gpu_pool, with_gpu_types
 from gpugate.policies.sdk import node_pools
-from gpugate.policies.sdk.facts import Need, each, object_doubt
+from gpugate.policies.sdk.facts import Need, object_contexts, object_doubt
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.launch_failures import quantity_text
@@ -94,7 +94,7 @@ def check_scale(scale: Field, ctx: Context[Params]) -> Iterator[Violation | Skip
         yield doubt
         return
     at_most = Stance.WARN if _is_lowered(scale, ctx) else Stance.ENFORCE
-    for around in each(fact, ctx):
+    for around in object_contexts(fact, ctx):
         if around.subject["metadata", "name"].text == name:
             yield from _oversized(replicas, replicas.integer, around.subject, around, ctx.params, at_most)
 

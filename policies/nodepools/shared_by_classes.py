@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.nodepools._gpu_pools import accelerator, if_gpu_pool
 from gpugate.policies.nodepools._instance_choice import edited
 from gpugate.policies.sdk import node_pools, objects, scheduling
-from gpugate.policies.sdk.facts import Known, Need, Unavailable, derived, each
+from gpugate.policies.sdk.facts import Known, Need, Unavailable, derived, object_contexts
 from gpugate.policies.sdk.findings import Other, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import gpu_demand
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, NODE_POOL_LABEL, is_gpu_pool, matching_types
@@ -263,7 +263,7 @@ def _one_for_all(violations: list[Violation]) -> Iterator[Violation]:
 
 def _rivals(own: _Pool, ctx: AnyContext) -> Iterator[_Pool]:
     """Yield the other pools that could take the same Pods."""
-    for around in each(ctx.facts.list(NODE_POOL), ctx):
+    for around in object_contexts(ctx.facts.list(NODE_POOL), ctx):
         rival = around.derived(_described)
         if rival is None or rival.provider != own.provider or rival.display_name == ctx.request.name:
             continue

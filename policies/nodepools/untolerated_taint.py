@@ -49,7 +49,7 @@ from gpugate.policies.nodepools._accelerators import makes
 from gpugate.policies.nodepools._gpu_pools import if_gpu_pool
 from gpugate.policies.sdk import scheduling
 from gpugate.policies.sdk.concerns import Each, Listed, Text
-from gpugate.policies.sdk.facts import Known, Need, Unavailable, each
+from gpugate.policies.sdk.facts import Known, Need, Unavailable, object_contexts
 from gpugate.policies.sdk.findings import Other, Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import (
     AWS,
@@ -267,7 +267,7 @@ def check_daemon_set(agent: Field, ctx: Context[Params]) -> Iterator[Violation |
         yield Skip(fact.reason)
         return
     off: dict[tuple[str, str], list[tuple[str, Field]]] = {}
-    for around in sorted(each(fact, ctx), key=lambda around: _name(around.subject)):
+    for around in sorted(object_contexts(fact, ctx), key=lambda around: _name(around.subject)):
         pool = around.subject
         if around.derived(is_for_accelerators) and is_meant_for(pods, pool, around):
             for taint in untolerated(pods, pool):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._placement import named_node
-from gpugate.policies.sdk.facts import each
+from gpugate.policies.sdk.facts import object_contexts
 from gpugate.policies.sdk.node_pools import pool_requirements
 from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.queues import admission
@@ -51,7 +51,9 @@ def is_of_node_group(_pod: Field, ctx: AnyContext) -> bool:
     ]
     if not all(selecting):
         return False
-    pool_labels = {key for around in each(ctx.facts.list(NODE_POOL), ctx) for key in around.derived(pool_requirements)}
+    pool_labels = {
+        key for around in object_contexts(ctx.facts.list(NODE_POOL), ctx) for key in around.derived(pool_requirements)
+    }
     return all(keys - pool_labels for keys in selecting)
 
 

@@ -20,7 +20,7 @@ from gpugate.policies.data import accelerators
 from gpugate.policies.data.instance_types import INSTANCE_TYPE
 from gpugate.policies.sdk import scheduling
 from gpugate.policies.sdk.concerns import EVERY_OBJECT, Each, Flag, Key, Listed, SentBy, Text
-from gpugate.policies.sdk.facts import Known, Need, derived, each, named
+from gpugate.policies.sdk.facts import Known, Need, derived, named, object_contexts
 from gpugate.policies.sdk.field import UnknownValueError
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.gpu_demand import gpu_demand
@@ -222,7 +222,7 @@ def _tainted_pools(pod: Field, key: str, ctx: AnyContext) -> Iterator[tuple[str,
 def _by_taints(pools: Known, ctx: AnyContext) -> tuple[tuple[AnyContext, ...], ...]:
     """Group NodePools by the taints that keep Pods off: a cluster has many pools, and few different taints."""
     groups: dict[object, list[AnyContext]] = {}
-    for around in each(pools, ctx):
+    for around in object_contexts(pools, ctx):
         try:
             taints: object = around.derived(_keeping_off)
         except UnknownValueError:
@@ -308,7 +308,7 @@ def _selects_pools(required: Requirements, ctx: AnyContext) -> bool:
 
 
 def _pools_by_name(pools: Known, ctx: AnyContext) -> dict[str, AnyContext]:
-    return {around.subject["metadata", "name"].text: around for around in each(pools, ctx)}
+    return {around.subject["metadata", "name"].text: around for around in object_contexts(pools, ctx)}
 
 
 def tolerates_pool_taint(pod: Field, taint: Field) -> bool:
@@ -437,7 +437,7 @@ def _alike(pools: Known, ctx: AnyContext) -> tuple[_Alike, ...]:
     """Group pools that decide alike where Pods run."""
     groups: dict[object, list[AnyContext]] = {}
     unknown: list[_Alike] = []
-    for around in each(pools, ctx):
+    for around in object_contexts(pools, ctx):
         try:
             constraints = (
                 around.derived(_keeping_off),
@@ -502,4 +502,4 @@ def _offering(demand: GpuDemand, catalogue: InstanceTypes) -> int:
 
 def given_labels(pools: Known, ctx: AnyContext) -> frozenset[str]:
     """Return the labels of the template and the requirements of any NodePool."""
-    return frozenset(key for pool in each(pools, ctx) for key in pool.derived(pool_requirements))
+    return frozenset(key for pool in object_contexts(pools, ctx) for key in pool.derived(pool_requirements))

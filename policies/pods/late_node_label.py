@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._node_groups import is_bound
 from gpugate.policies.pods._placement import LATE_LABELS, POOL_NEED, given_labels, is_of_daemon_set
-from gpugate.policies.sdk.facts import Known, Need, derived, each
+from gpugate.policies.sdk.facts import Known, Need, derived, object_contexts
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.node_pools import AWS, NODE_POOL_LABEL, provider
 from gpugate.policies.sdk.objects import NODE, NODE_POOL, POD
@@ -106,7 +106,7 @@ def _late_labels(pod: Field) -> list[tuple[str, Field]]:
 
 
 def _are_of_aws(pools: Known, ctx: AnyContext) -> bool:
-    return all(provider(pool.subject, pool) == AWS for pool in each(pools, ctx))
+    return all(provider(pool.subject, pool) == AWS for pool in object_contexts(pools, ctx))
 
 
 def _of_own_nodes(ctx: AnyContext) -> frozenset[str]:

@@ -50,7 +50,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.pods._node_groups import is_bound
 from gpugate.policies.pods._placement import POOL_NEED, gpu_pools
 from gpugate.policies.pods._training import evidence_for_class, otherwise, says_checkpointed, trains
-from gpugate.policies.sdk.facts import Known, derived, each
+from gpugate.policies.sdk.facts import Known, derived, object_contexts
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.node_pools import (
@@ -184,7 +184,7 @@ def _labels_of_nodes(pools: Known, ctx: AnyContext) -> frozenset[tuple[str, str]
     """Return all labels, with all values, of the nodes of known NodePools."""
     return frozenset(
         (key, value)
-        for around in each(pools, ctx)
+        for around in object_contexts(pools, ctx)
         for key, requirement in around.derived(pool_requirements).items()
         if requirement.operator == "In"
         for value in requirement.values

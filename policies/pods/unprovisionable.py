@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._node_groups import is_bound
 from gpugate.policies.pods._placement import LATE_LABELS, given_labels, has_accelerators, is_of_daemon_set
-from gpugate.policies.sdk.facts import Known, Need, derived, each
+from gpugate.policies.sdk.facts import Known, Need, derived, object_contexts
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.launch_failures import results
@@ -298,7 +298,9 @@ def _reason(outcomes: tuple[Result, ...], pools: Known, ctx: AnyContext) -> Reas
 
 def _for_gpus(pools: Known, ctx: AnyContext) -> frozenset[str]:
     return frozenset(
-        pool.subject["metadata", "name"].text for pool in each(pools, ctx) if pool.derived(is_for_accelerators)
+        pool.subject["metadata", "name"].text
+        for pool in object_contexts(pools, ctx)
+        if pool.derived(is_for_accelerators)
     )
 
 

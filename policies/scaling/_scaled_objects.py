@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.scaling import _queries
 from gpugate.policies.sdk import promql
-from gpugate.policies.sdk.facts import Known, Need, each, named, object_doubt
+from gpugate.policies.sdk.facts import Known, Need, named, object_contexts, object_doubt
 from gpugate.policies.sdk.findings import Patch, Skip, Stance
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, NODE_POOL_LABEL, limits, matching_types, pool_requirements
 from gpugate.policies.sdk.objects import NODE_POOL, SCALED_OBJECT
@@ -92,7 +92,7 @@ def shortage(template: Field, resource: str, count: int, replicas: int, ctx: Any
         return Skip(pools.reason)
     if not pools.complete:
         return Skip("not all NodePools are known")
-    known = each(pools, ctx)
+    known = object_contexts(pools, ctx)
     limited = [(limit, pool) for pool in known if (limit := limits(pool.subject).get(resource)) is not None]
     unlimited = [pool for pool in known if resource not in limits(pool.subject)]
     total: Amount = 0

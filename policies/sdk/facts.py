@@ -168,7 +168,7 @@ def derived(known: Known, compute: Callable[[Known, AnyContext], T], ctx: AnyCon
     return cast("T", entry.value)
 
 
-def each(fact: Fact, ctx: AnyContext, namespace: str = "") -> tuple[AnyContext, ...]:
+def object_contexts(fact: Fact, ctx: AnyContext, namespace: str = "") -> tuple[AnyContext, ...]:
     """Return a context for each known object, with the object as its subject and its derived values cached."""
     return derived(fact, _contexts, ctx, namespace) if isinstance(fact, Known) else ()
 

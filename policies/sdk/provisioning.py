@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.instance_types import INSTANCE_TYPE
 from gpugate.policies.sdk import scheduling
-from gpugate.policies.sdk.facts import Known, Need, derived, each, named
+from gpugate.policies.sdk.facts import Known, Need, derived, named, object_contexts
 from gpugate.policies.sdk.node_pools import (
     AUTO_MODE,
     AWS,
@@ -210,11 +210,13 @@ def launch_pools(ctx: AnyContext, *, used: bool = False) -> Sequence[LaunchPool]
 
 
 def _ever(pools: Known, ctx: AnyContext) -> tuple[LaunchPool, ...]:
-    return tuple(sorted((around.derived(launch_pool) for around in each(pools, ctx)), key=lambda pool: pool.name))
+    return tuple(
+        sorted((around.derived(launch_pool) for around in object_contexts(pools, ctx)), key=lambda pool: pool.name)
+    )
 
 
 def _now(pools: Known, ctx: AnyContext) -> tuple[LaunchPool, ...]:
-    return tuple(sorted((_of(around, used=True) for around in each(pools, ctx)), key=lambda pool: pool.name))
+    return tuple(sorted((_of(around, used=True) for around in object_contexts(pools, ctx)), key=lambda pool: pool.name))
 
 
 def launch_pool(_pool: Field, ctx: AnyContext) -> LaunchPool:
@@ -391,7 +393,7 @@ def _meeting_all(pools: Known, ctx: AnyContext) -> frozenset[int]:
     several = [(position, daemon) for position, daemon in enumerate(daemons) if len(daemon.required) > 1]
     if not several:
         return frozenset()
-    templates = [around.derived(_template) for around in each(pools, ctx)]
+    templates = [around.derived(_template) for around in object_contexts(pools, ctx)]
     return frozenset(
         position
         for position, daemon in several

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from gpugate.policies.sdk.facts import Known, Need, derived, each, named
+from gpugate.policies.sdk.facts import Known, Need, derived, named, object_contexts
 from gpugate.policies.sdk.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
 from gpugate.policies.sdk.scheduling import HOSTNAME_LABEL, ZONES, Requirement, combine, normalized, read_requirement
 
@@ -105,7 +105,7 @@ def _known(kind: Kind, terms_of: Callable[[Field, AnyContext], Terms], name: str
 
 
 def _by_name(known: Known, ctx: AnyContext) -> dict[str, AnyContext]:
-    return {around.subject["metadata", "name"].text: around for around in each(known, ctx)}
+    return {around.subject["metadata", "name"].text: around for around in object_contexts(known, ctx)}
 
 
 def _terms_of_volume(volume: Field, _: AnyContext) -> Terms:

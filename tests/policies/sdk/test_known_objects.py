@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.policies.sdk.facts import Known, Unavailable, derived, each
+from gpugate.policies.sdk.facts import Known, Unavailable, derived, object_contexts
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.objects import DEPLOYMENT, NODE_POOL, RESOURCE_CLAIM
 from gpugate.policies.sdk.platform import Platform
@@ -109,9 +109,9 @@ def test_each_object_keeps_what_is_derived_of_it(ctx: AnyContext) -> None:
         return seen[-1]
 
     for _ in range(2):
-        assert [around.derived(name) for around in each(known, ctx)] == ["a", "b"]
-    assert {around.request.namespace for around in each(known, ctx)} == {""}
-    assert {around.request.namespace for around in each(known, ctx, "ml")} == {"ml"}
+        assert [around.derived(name) for around in object_contexts(known, ctx)] == ["a", "b"]
+    assert {around.request.namespace for around in object_contexts(known, ctx)} == {""}
+    assert {around.request.namespace for around in object_contexts(known, ctx, "ml")} == {"ml"}
     assert seen == ["a", "b"]
 
 
@@ -122,12 +122,12 @@ def test_an_object_forgets_it_when_what_was_looked_up_then_is_another(ctx: AnyCo
     def is_known(_pool: Field, ctx: AnyContext) -> bool:
         return isinstance(ctx.facts.list(NODE_POOL), Known)
 
-    before = [around.derived(is_known) for around in each(known, ctx)]
+    before = [around.derived(is_known) for around in object_contexts(known, ctx)]
     facts.held[NODE_POOL] = known
 
     assert before == [False, False]
-    assert [around.derived(is_known) for around in each(known, ctx)] == [True, True]
+    assert [around.derived(is_known) for around in object_contexts(known, ctx)] == [True, True]
 
 
 def test_of_what_is_not_known_there_is_none(ctx: AnyContext) -> None:
-    assert each(Unavailable("not read yet"), ctx) == ()
+    assert object_contexts(Unavailable("not read yet"), ctx) == ()
