@@ -19,6 +19,7 @@ PACKAGES = (
     "policies/disruption",
     "policies/engine",
     "policies/nodeclasses",
+    "policies/nodepools",
     "policies/pods",
     "policies/queues",
     "policies/quotas",

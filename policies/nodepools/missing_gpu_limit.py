@@ -73,33 +73,35 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 @validates(NODE_POOL, params=Params, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report the makes of accelerator without a limit, and limits above the maximum of the platform."""
-    yield from with_gpu_types(pool, ctx, _found)
+    yield from with_gpu_types(pool, ctx, _violations)
 
 
-def _found(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[Violation]:
-    found = tuple(make for make in makes(types) if make.offering)
-    yield from _too_many(pool, types, found, ctx.params.max_per_pool)
+def _violations(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[Violation]:
+    offering_makes = tuple(make for make in makes(types) if make.offering)
+    yield from _too_many(pool, types, offering_makes, ctx.params.max_per_pool)
     limits = node_pools.limits(pool)
     if pool["spec", "replicas"] or "nodes" in limits:
         return
-    unlimited = tuple(make for make in found if limits.keys().isdisjoint(make.resources))
-    if unlimited and len(unlimited) == len(found):
+    unlimited = tuple(make for make in offering_makes if limits.keys().isdisjoint(make.resources))
+    if unlimited and len(unlimited) == len(offering_makes):
         yield from _nothing_limited(pool, types, unlimited, ctx.params)
     else:
         yield from (_another_make(make, pool["spec", "limits"]) for make in unlimited if not is_minor(make, types))
 
 
-def _too_many(pool: Field, types: MatchingTypes, found: tuple[Make, ...], most: int | None) -> Iterator[Violation]:
-    if most is None or not found:
+def _too_many(
+    pool: Field, types: MatchingTypes, offering_makes: tuple[Make, ...], most: int | None
+) -> Iterator[Violation]:
+    if most is None or not offering_makes:
         return
     limits = node_pools.limits(pool)
-    for make in found:
+    for make in offering_makes:
         field = pool["spec", "limits", make.resources[0]]
         if limits.get(make.resources[0], 0) > most:
             message = f"the limit of {field.value} {make.resources[0]} is too high (maximum for one pool: {most})"
             yield Violation(field.path, message, hint=f"lower the limit to {most} or less", why=_ABOVE)
-    if "nodes" in limits and limits.keys().isdisjoint(make.resources[0] for make in found):
-        per_node = max(most_devices(make, types.catalogue) for make in found)
+    if "nodes" in limits and limits.keys().isdisjoint(make.resources[0] for make in offering_makes):
+        per_node = max(most_devices(make, types.catalogue) for make in offering_makes)
         nodes = pool["spec", "limits", "nodes"]
         if limits["nodes"] * per_node > most:
             message = (
