@@ -88,13 +88,7 @@ def _readable(amounts: dict[str, Json]) -> dict[str, Json]:
     """Return amounts without invalid quantities, which the API server rejects before it adds defaults."""
 
     def is_quantity(amount: Json) -> bool:
-        if is_unknown(amount):
-            return True
-        try:
-            quantity.parse(amount)
-        except quantity.QuantityError:
-            return False
-        return True
+        return is_unknown(amount) or quantity.parse_or_none(amount) is not None
 
     return {name: amount for name, amount in amounts.items() if is_quantity(amount)}
 

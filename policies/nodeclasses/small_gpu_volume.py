@@ -99,7 +99,8 @@ def _violations(node_class: Field, least: int) -> Iterator[Violation]:
             yield _other_device(mappings, device, least)
         return
     size = mapping["ebs", "volumeSize"]
-    amount = _bytes(size)
+    # None for a volume from a snapshot, which has no size.
+    amount = quantity.parse_or_none(size.value)
     if amount is not None and amount < least * _GIB:
         message = (
             f"the volume {mapping['deviceName'].text} for images and files of Pods has {size.text} (minimum: {least}Gi)"
@@ -141,11 +142,3 @@ def _hint(device: str, least: int) -> str:
 def _mapping(device: str, least: int) -> Json:
     volume: Json = {"volumeSize": f"{least}Gi", "volumeType": "gp3", "encrypted": True, "deleteOnTermination": True}
     return {"deviceName": device, "ebs": volume}
-
-
-def _bytes(size: Field) -> quantity.Amount | None:
-    """Return a size; None if it is missing, as for a volume from a snapshot, or not a quantity."""
-    try:
-        return quantity.parse(size.value) if size else None
-    except quantity.QuantityError:
-        return None

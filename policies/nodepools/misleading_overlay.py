@@ -137,9 +137,8 @@ def _launchable(pools: Known, ctx: AnyContext) -> int:
 
 
 def _capacity(resource: str, field: Field, types: int, catalogue: InstanceTypes) -> Iterator[Violation]:
-    try:
-        amount = quantity.parse(field.value)
-    except quantity.QuantityError:
+    amount = quantity.parse_or_none(field.value)
+    if amount is None:
         return
     profile = mig_profiles.profile_of(resource)
     if resource == _GPU:

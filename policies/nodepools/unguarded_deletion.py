@@ -83,7 +83,4 @@ def check(pool: Field, _ctx: AnyContext) -> Iterator[Violation]:
 
 def _amount(field: Field) -> int:
     """Return a whole amount; 0 where it is absent or not a quantity."""
-    try:
-        return int(quantity.parse(field.value)) if field else 0
-    except quantity.QuantityError:
-        return 0
+    return int(quantity.parse_or_none(field.value) or 0)

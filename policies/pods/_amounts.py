@@ -53,13 +53,6 @@ def _requested_amounts(pod: Field, ctx: AnyContext) -> Iterator[RequestedAmount]
         blocks = container["resources", "limits"], container["resources", "requests"]
         names = dict.fromkeys(name for block in blocks for name in block.mapping if "/" in name)
         for name in filter(ctx.platform.is_accelerator, names):
-            limit, request = (_amount(block[name]) for block in blocks)
+            limit, request = (quantity.parse_or_none(block[name].value) for block in blocks)
             if limit is not None or request is not None:
                 yield RequestedAmount(container, name, limit, request)
-
-
-def _amount(field: Field) -> Amount | None:
-    try:
-        return quantity.parse(field.value) if field else None
-    except quantity.QuantityError:
-        return None

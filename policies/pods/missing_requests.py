@@ -120,10 +120,8 @@ def _requests(name: str, container: Field, pod: Field) -> bool:
 
 def _is_positive(written: Field) -> bool:
     """Tell whether a quantity is above zero, or invalid, which the API server rejects."""
-    try:
-        return quantity.parse(written.value) > 0
-    except quantity.QuantityError:
-        return True
+    amount = quantity.parse_or_none(written.value)
+    return amount is None or amount > 0
 
 
 def _share(resource: str, names: tuple[str, ...], ctx: AnyContext) -> str:

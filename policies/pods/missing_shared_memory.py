@@ -233,7 +233,5 @@ def _size(pod: Field, containers: tuple[Field, ...], params: Params) -> int:
 
 
 def _bytes(field: Field) -> int | None:
-    try:
-        return int(quantity.parse(field.value)) if field else None
-    except quantity.QuantityError:
-        return None
+    amount = quantity.parse_or_none(field.value)
+    return None if amount is None else int(amount)

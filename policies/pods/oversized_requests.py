@@ -181,10 +181,7 @@ def _amount(name: str, owner: Field) -> Amount:
 
 
 def _parsed(field: Field) -> Amount:
-    try:
-        return max(quantity.parse(field.value), 0) if field else 0
-    except quantity.QuantityError:
-        return 0
+    return max(quantity.parse_or_none(field.value) or 0, 0)
 
 
 def _largest(name: str, pod: Field) -> Field:

@@ -151,9 +151,8 @@ def _of_quotas(resource: str, ctx: AnyContext) -> Iterator[_Ceiling]:
         hard = quota["spec", "hard", f"requests.{resource}"]
         if not hard or quota["spec", "scopes"] or quota["spec", "scopeSelector"]:
             continue
-        try:
-            amount = quantity.parse(hard.value)
-        except quantity.QuantityError:
+        amount = quantity.parse_or_none(hard.value)
+        if amount is None:
             continue
         name = quota["metadata", "name"].text
         yield _Ceiling(amount, f"ResourceQuota {name} allows", f"requests.{resource} of ResourceQuota {name}")

@@ -99,10 +99,8 @@ def _is(gpu: str, words: frozenset[str]) -> bool:
 
 def _memory(pod: Field) -> int:
     """Return the memory that the Pod declares for its model, in GB; 0 if it is missing or invalid."""
-    try:
-        return int(-(-quantity.parse(pod["metadata", "annotations", _MEMORY].text) // 10**9))
-    except quantity.QuantityError:
-        return 0
+    amount = quantity.parse_or_none(pod["metadata", "annotations", _MEMORY].text) or 0
+    return int(-(-amount // 10**9))
 
 
 def _by_memory(profiles: Iterable[str]) -> list[str]:

@@ -196,12 +196,11 @@ def _container(container: Field, ctx: AnyContext, zero: set[str]) -> ContainerDe
     for name, value in amounts.items():
         if "/" not in name or not (ctx.platform.is_accelerator(name) or name in ctx.derived(_of_classes)):
             continue
-        try:
-            amount = math.ceil(quantity.parse(value))
-        except quantity.QuantityError:
+        amount = quantity.parse_or_none(value)
+        if amount is None:
             continue
         if amount > 0:
-            resources[name] = amount
+            resources[name] = math.ceil(amount)
         else:
             zero.add(name)
     if not isinstance(claims, list):

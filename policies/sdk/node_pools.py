@@ -334,13 +334,8 @@ def accelerator_taint_keys(ctx: AnyContext) -> frozenset[str]:
 
 def limits(pool: Field) -> dict[str, quantity.Amount]:
     """Return the limits of a NodePool by resource, without invalid quantities. A NodeClaim has none."""
-    amounts: dict[str, quantity.Amount] = {}
-    for name, field in pool["spec", "limits"].items():
-        try:
-            amounts[name] = quantity.parse(field.value)
-        except quantity.QuantityError:
-            continue
-    return amounts
+    amounts = {name: quantity.parse_or_none(field.value) for name, field in pool["spec", "limits"].items()}
+    return {name: amount for name, amount in amounts.items() if amount is not None}
 
 
 def above(types: InstanceTypes, resource: str, limit: quantity.Amount) -> int:

@@ -254,10 +254,7 @@ def _sort(driver: str, device: Field) -> DeviceSort:
     basic = device["basic"] or device
     attributes = basic["attributes"]
     memory = basic["capacity", "memory"]
-    try:
-        size = math.ceil(quantity.parse((memory["value"] or memory).value) / _MIB) if memory else 0
-    except quantity.QuantityError:
-        size = 0
+    size = math.ceil((quantity.parse_or_none((memory["value"] or memory).value) or 0) / _MIB)
     product, profile = (attributes[key, "string"].text[:_LONGEST] for key in ("productName", "profile"))
     return driver, product, profile, size
 

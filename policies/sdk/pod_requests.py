@@ -107,10 +107,9 @@ def _own_requests(resources: Field) -> dict[str, Amount]:
 def read_amounts(block: Field) -> Iterator[tuple[str, Amount]]:
     """Yield the resources of a block and their amounts, without invalid ones."""
     for name, field in block.items():
-        try:
-            yield name, quantity.parse(field.value)
-        except quantity.QuantityError:
-            continue
+        amount = quantity.parse_or_none(field.value)
+        if amount is not None:
+            yield name, amount
 
 
 def _add(total: dict[str, Amount], more: Mapping[str, Amount]) -> None:

@@ -80,6 +80,18 @@ def parse(value: Json) -> Amount:
     return max(-_MAX, min(_MAX, value)) if isinstance(value, int) else _parse_text(repr(value))
 
 
+def parse_or_none(value: Json) -> Amount | None:
+    """Return a quantity as `parse` does; None if it is missing or invalid.
+
+    Raises:
+        UnknownValueError: the value is a placeholder.
+    """
+    try:
+        return parse(value)
+    except QuantityError:
+        return None
+
+
 @lru_cache(maxsize=1024)
 def _parse_usual(text: str) -> Amount:
     """Read a short text. It is cached, because a cluster writes `500m` and `2Gi` in every other Pod."""

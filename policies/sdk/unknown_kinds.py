@@ -89,10 +89,7 @@ def find_pod_content(obj: Mapping[str, Json] | None, platform: Platform) -> PodC
 def _asks(name: str, amount: Json, platform: Platform) -> bool:
     if not isinstance(amount, str | int | float) or not platform.is_accelerator(name):
         return False
-    try:
-        return quantity.parse(amount) > 0
-    except quantity.QuantityError:
-        return False
+    return (quantity.parse_or_none(amount) or 0) > 0
 
 
 def _is_container(value: Json) -> bool:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpugate.policies.sdk.quantity import QuantityError, parse
+from gpugate.policies.sdk.field import Unknown, UnknownValueError
+from gpugate.policies.sdk.quantity import QuantityError, parse, parse_or_none
 
 LARGEST = 2**63 - 1
 
@@ -117,6 +118,20 @@ def test_a_number_with_an_exponent_is_exact_up_to_a_billionth(whole: int, decima
 def test_any_text_is_read_or_refused(text: str) -> None:
     with suppress(QuantityError):
         assert isinstance(parse(text), int | Fraction)
+
+
+@given(st.text() | st.none() | st.integers())
+def test_what_is_refused_is_no_amount(value: str | int | None) -> None:
+    try:
+        amount = parse(value)
+    except QuantityError:
+        amount = None
+    assert parse_or_none(value) == amount
+
+
+def test_the_amount_of_a_placeholder_is_unknown() -> None:
+    with pytest.raises(UnknownValueError):
+        parse_or_none(Unknown("${MEMORY}"))
 
 
 @pytest.mark.parametrize(("place", "suffix"), [*enumerate(("", "k", "M", "G", "T", "P", "E"))])
