@@ -35,22 +35,11 @@ def main(arguments: Sequence[str]) -> int:
         near = near_misses(name, SUBCOMMANDS)
         suggestion = f"did you mean `gpugate webhook {near[0]}`? " if near else ""
         raise UsageError(f"unknown subcommand {name}\n{suggestion}`gpugate webhook --help` lists the subcommands")
-    try:
-        return _run(name, arguments[1:])
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith("gpugate"):
-            raise
-        raise UsageError(
-            f"{error.name} is not installed\ninstall the extra `webhook`: run `pip install '.[webhook]'` in a checkout of gpugate"
-        ) from None
-
-
-def _run(name: str, arguments: Sequence[str]) -> int:
     subcommand = import_module(f"gpugate.webhook.operate.commands.{name}")
-    from gpugate.webhook.cluster.errors import CallError  # noqa: PLC0415 -- after the import that explains an error
+    from gpugate.webhook.cluster.errors import CallError  # noqa: PLC0415 -- needs the extra `webhook`, as the subcommand does
 
     try:
-        code: int = subcommand.main(arguments)
+        code: int = subcommand.main(arguments[1:])
     except CallError as error:
         print(f"error: {error}", file=sys.stderr)
         return _INCOMPLETE
