@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data import accelerators, mig_profiles
@@ -130,8 +131,15 @@ def whole_gpus(demand: GpuDemand) -> Fraction:
     A time-sliced device (`.shared`) does not count, because the number of its users is unknown. An amount of memory or
     cores of a device does not count, because the device itself does.
     """
-    amounts = {**demand.resources, **demand.device_classes}
-    return sum((count * _part(name) for name, count in amounts.items()), Fraction(0))
+    whole, parts = 0, Fraction(0)
+    for name, count in {**demand.resources, **demand.device_classes}.items():
+        part = _known_part(name) if len(name) <= _LONGEST_CACHED else _part(name)
+        # Fractions are slow, and most devices are whole.
+        if part.denominator == 1:
+            whole += count * part.numerator
+        else:
+            parts += count * part
+    return parts + whole if parts else Fraction(whole)
 
 
 def _part(name: str) -> Fraction:
@@ -142,3 +150,7 @@ def _part(name: str) -> Fraction:
     if profile is not None or name.startswith("mig"):
         return Fraction(1, mig_profiles.most_per_gpu(profile or "") or _MOST_SLICES_PER_GPU)
     return Fraction(1, _CORES_PER_NEURON_DEVICE) if name == "aws.amazon.com/neuroncore" else Fraction(1)
+
+
+_LONGEST_CACHED: Final = 64  # characters, so that the cache is small whatever names objects contain
+_known_part = lru_cache(maxsize=256)(_part)
