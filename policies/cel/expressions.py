@@ -9,24 +9,13 @@ Sources: cel-spec v0.24 `doc/langdef.md`, sections Gradual Type Checking and Run
 
 from __future__ import annotations
 
-import math
-import operator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gpugate.policies.cel.functions import (
-    GLOBAL,
-    MEMBER,
-    PATTERNS,
-    Overload,
-    add_durations,
-    integer,
-    subtract_durations,
-    unsigned,
-)
+from gpugate.policies.cel import operations
+from gpugate.policies.cel.functions import GLOBAL, MEMBER, PATTERNS, Overload
 from gpugate.policies.cel.patterns import PatternError, pattern_of
 from gpugate.policies.cel.syntax import ExpressionError, Uint, parse
 from gpugate.policies.cel.values import (
-    ABSENT,
     ANY,
     BOOL,
     BYTES,
@@ -34,21 +23,13 @@ from gpugate.policies.cel.values import (
     DURATION,
     DYN,
     INT,
-    LIST,
     NULL,
     STRING,
     TYPE,
     UINT,
-    BoundError,
-    EvaluationError,
-    NotKnownError,
-    Optional,
     Scope,
     Type,
     TypeName,
-    compare,
-    is_equal,
-    known,
     list_of,
     map_of,
     no_overload,
@@ -56,7 +37,6 @@ from gpugate.policies.cel.values import (
     type_of,
 )
 from gpugate.policies.engine.config import near_misses
-from gpugate.policies.sdk.field import UnknownValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -152,8 +132,18 @@ def _size(node: Node) -> int:
 
 
 class _Code(NamedTuple):
+    """The type of a part and its function; `walk` is that of the value whose fields it reads, and their names."""
+
     type: Type
     run: Callable[[Scope], Value]
+    walk: tuple[Callable[[Scope], Value], tuple[str, ...]] | None = None
+
+
+class _Local(NamedTuple):
+    """The variable of a loop: its type, and the key of its value among the variables."""
+
+    type: Type
+    slot: int
 
 
 def joined(first: Type, other: Type) -> Type | None:
@@ -190,120 +180,12 @@ def _filled(gives: Type, free: Mapping[str, Type]) -> Type:
     return Type(gives.name, tuple(_filled(part, free) for part in gives.of))
 
 
-def _decided(sides: Iterable[Callable[[Scope], Value]], scope: Scope, *, deciding: bool) -> bool:
-    """Join truth values: a deciding value wins over an error, and over a value that is not known, on either side.
-
-    Raises:
-        NotKnownError, UnknownValueError: no side decides, and one is not known.
-        BoundError: no side decides, and the work of one is bounded.
-        EvaluationError: no side decides, and one has no value.
-    """
-    problem: Exception | None = None
-    for side in sides:
-        try:
-            value = side(scope)
-        except (NotKnownError, UnknownValueError) as error:
-            problem = error if problem is None or isinstance(problem, EvaluationError) else problem
-            continue
-        except BoundError as error:
-            if scope.steps < 0:
-                raise
-            problem = error if problem is None or type(problem) is EvaluationError else problem
-            continue
-        except EvaluationError as error:
-            problem = problem or error
-            continue
-        if value is True or value is False:
-            if value is deciding:
-                return deciding
-        else:
-            problem = problem or no_overload("||" if deciding else "&&")
-    if problem is not None:
-        raise problem
-    return not deciding
-
-
-def _double_divided(left: float, right: float) -> float:
-    if right:
-        return left / right
-    if not left or left != left:  # noqa: PLR0124 -- not a number is unequal to itself
-        return math.nan
-    return math.copysign(math.inf, left) * math.copysign(1, right)
-
-
-def _divided(left: int, right: int) -> int:
-    if not right:
-        raise EvaluationError("division by zero")
-    return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-
-
-def _remainder(left: int, right: int) -> int:
-    if not right:
-        raise EvaluationError("modulus by zero")
-    if right == -1:
-        integer(-left)
-    return abs(left) % abs(right) * (-1 if left < 0 else 1)
-
-
-def _checked(compute: Callable[[Value, Value], Value], fit: Callable[[Value], Value]) -> Callable[..., Value]:
-    return lambda _, left, right: fit(compute(int(left), int(right)))
-
-
-def _floats(compute: Callable[[float, float], float]) -> Callable[..., Value]:
-    def run(_: Scope, left: float, right: float) -> float:
-        try:
-            return compute(left, right)
-        except OverflowError:  # pragma: no cover -- Python's operators on floats return infinity here
-            return math.inf
-
-    return run
-
-
-def _concatenated(scope: Scope, left: Value, right: Value) -> Value:
-    scope.charge_new(len(left) + len(right))
-    return left + right
-
-
-def _numbers(compute: Callable[[Value, Value], Value], double: Callable[[float, float], float]) -> tuple[Overload, ...]:
-    return (
-        Overload((INT, INT), INT, _checked(compute, integer)),
-        Overload((UINT, UINT), UINT, _checked(compute, unsigned)),
-        Overload((DOUBLE, DOUBLE), DOUBLE, _floats(double)),
-    )
-
-
-_ARITHMETIC: Final[dict[str, tuple[Overload, ...]]] = {
-    "+": (
-        *_numbers(operator.add, operator.add),
-        Overload((STRING, STRING), STRING, _concatenated),
-        Overload((BYTES, BYTES), BYTES, _concatenated),
-        Overload((LIST, LIST), LIST, _concatenated),
-        Overload((DURATION, DURATION), DURATION, lambda _, left, right: add_durations(left, right)),
-    ),
-    "-": (
-        *_numbers(operator.sub, operator.sub),
-        Overload((DURATION, DURATION), DURATION, lambda _, left, right: subtract_durations(left, right)),
-    ),
-    "*": _numbers(operator.mul, operator.mul),
-    "/": _numbers(_divided, _double_divided),
-    "%": _numbers(_remainder, math.fmod)[:2],
-    "neg": (
-        Overload((INT,), INT, lambda _, value: integer(-value)),
-        Overload((DOUBLE,), DOUBLE, lambda _, value: -value),
-    ),
-}
-_ORDER: Final[Mapping[str, Callable[[int, int], bool]]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 _NUMBERS: Final = (INT, UINT, DOUBLE)
 _ORDERED: Final = (BOOL, STRING, BYTES, DURATION)
 _KEYS: Final = (BOOL, INT, UINT, STRING, DYN, ANY)
 _TYPE_NAMES: Final = ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "type", "null_type")
 _CONSTANTS: Final = {bool: BOOL, int: INT, Uint: UINT, float: DOUBLE, str: STRING, bytes: BYTES, type(None): NULL}
-_Locals = dict[str, Type]
+_Locals = dict[str, _Local]
 
 
 class _Compiler:
@@ -316,26 +198,24 @@ class _Compiler:
 
     def compile(self, node: Node, names: _Locals) -> _Code:
         kind = node.kind
-        if kind in _ARITHMETIC:
-            return self._applied(node, kind, _ARITHMETIC[kind], [self.compile(part, names) for part in node.parts])
-        if kind in _ORDER:
-            return self._ordered(node, names)
+        if kind in operations.ARITHMETIC:
+            return self._applied(
+                node, kind, operations.ARITHMETIC[kind], [self.compile(part, names) for part in node.parts]
+            )
         code: _Code = getattr(self, f"_{_METHODS[kind]}")(node, names)
         return code
 
     def _const(self, node: Node, _: _Locals) -> _Code:
-        value = node.value
-        return _Code(_CONSTANTS[type(value)], lambda _: value)
+        return _Code(_CONSTANTS[type(node.value)], operations.constant(node.value))
 
     def _name(self, node: Node, names: _Locals) -> _Code:
         name = node.value
         if name in names:
-            return _Code(names[name], lambda scope: known(scope.variables[name]))
+            return _Code(names[name].type, operations.local(names[name].slot))
         if name in self._environment.variables:
-            return _Code(self._environment.variables[name], lambda scope: scope.read(name))
+            return _Code(self._environment.variables[name], operations.variable(name))
         if name in _TYPE_NAMES:
-            value = TypeName(name.removesuffix("_type"))
-            return _Code(TYPE, lambda _: value)
+            return _Code(TYPE, operations.constant(TypeName(name.removesuffix("_type"))))
         if name in self._records:
             fields = ", ".join(path for path in self._environment.fields if path.startswith(f"{name}."))
             raise ExpressionError(node.at, f"`{name}` is a group of fields; read one of them: {fields or 'none'}")
@@ -380,45 +260,25 @@ class _Compiler:
     def _select(self, node: Node, names: _Locals) -> _Code:
         path = self._record_path(node, names)
         if path:
-            return _Code(self._environment.fields[path], lambda scope: scope.read(path))
-        of, name = self.compile(node.parts[0], names), self._named(node.value)
-        gives, read = self._field(of.type, node), of.run
-
-        def select(scope: Scope) -> Value:
-            value = read(scope)
-            if isinstance(value, dict):
-                try:
-                    return known(value[name])
-                except KeyError:
-                    raise EvaluationError(f"`{name}` is missing") from None
-            if type(value) is Optional:
-                return _optional_member(value, name)
-            raise no_overload(f".{name}")
-
-        return _Code(optional_of(gives) if of.type.name == "optional" else gives, select)
+            return _Code(self._environment.fields[path], operations.variable(path))
+        of = self.compile(node.parts[0], names)
+        gives = self._field(of.type, node)
+        read, above = of.walk or (of.run, ())
+        walk = (read, (*above, self._named(node.value)))
+        return _Code(optional_of(gives) if of.type.name == "optional" else gives, operations.fields(*walk), walk)
 
     def _select_optional(self, node: Node, names: _Locals) -> _Code:
-        of, name = self.compile(node.parts[0], names), self._named(node.value)
-        gives, read = self._field(of.type, node), of.run
-        return _Code(optional_of(gives), lambda scope: _optional_member(read(scope), name))
+        of = self.compile(node.parts[0], names)
+        gives = self._field(of.type, node)
+        return _Code(optional_of(gives), operations.optional_field(of.run, self._named(node.value)))
 
     def _has(self, node: Node, names: _Locals) -> _Code:
         path = self._record_path(node, names)
         if path:
             return _Code(BOOL, lambda scope: scope.has(path))
-        of, name = self.compile(node.parts[0], names), self._named(node.value)
+        of = self.compile(node.parts[0], names)
         self._field(of.type, node)
-        read = of.run
-
-        def has(scope: Scope) -> bool:
-            value = read(scope)
-            if type(value) is Optional:
-                value = value.value
-            if isinstance(value, list):
-                raise no_overload("has")
-            return isinstance(value, dict) and name in value
-
-        return _Code(BOOL, has)
+        return _Code(BOOL, operations.has_field(of.run, self._named(node.value)))
 
     def _index(self, node: Node, names: _Locals) -> _Code:
         of, key = (self.compile(part, names) for part in node.parts)
@@ -426,31 +286,16 @@ class _Compiler:
         gives = _element(inner, key.type)
         if gives is None:
             raise ExpressionError(node.at, f"a value of type {inner} has no elements by {key.type}")
-        read, at = of.run, key.run
         if node.kind == "index?" or of.type.name == "optional":
-
-            def optional_index(scope: Scope) -> Value:
-                value = read(scope)
-                return ABSENT if value == ABSENT else _optional_member(value, at(scope))
-
-            return _Code(DYN if inner == DYN else optional_of(gives), optional_index)
-
-        def index(scope: Scope) -> Value:
-            value = read(scope)
-            if type(value) is Optional:
-                return _optional_member(value, at(scope)) if value.present else ABSENT
-            return known(_member(value, at(scope)))
-
-        return _Code(gives, index)
+            return _Code(DYN if inner == DYN else optional_of(gives), operations.optional_element(of.run, key.run))
+        return _Code(gives, operations.element(of.run, key.run))
 
     def _list(self, node: Node, names: _Locals) -> _Code:
         elements = [self.compile(part, names) for part in node.parts]
         gives = self._common(node.parts, elements, "the elements of a list")
-        runs = [element.run for element in elements]
         if all(part.kind == "const" for part in node.parts):
-            values = [part.value for part in node.parts]
-            return _Code(list_of(gives), lambda _: values)
-        return _Code(list_of(gives), lambda scope: [run(scope) for run in runs])
+            return _Code(list_of(gives), operations.constant([part.value for part in node.parts]))
+        return _Code(list_of(gives), operations.new_list([element.run for element in elements]))
 
     def _map(self, node: Node, names: _Locals) -> _Code:
         keys = [self.compile(part, names) for part in node.parts[::2]]
@@ -460,17 +305,7 @@ class _Compiler:
         if key not in _KEYS:
             raise ExpressionError(node.at, f"a map cannot have keys of type {key}")
         entries = [(code.run, of.run) for code, of in zip(keys, values, strict=True)]
-
-        def make(scope: Scope) -> dict[Value, Value]:
-            result: dict[Value, Value] = {}
-            for at, of in entries:
-                name = at(scope)
-                if type(name) not in {str, int, bool, Uint}:
-                    raise no_overload("a key of a map")
-                result[name] = of(scope)
-            return result
-
-        return _Code(map_of(key, value), make)
+        return _Code(map_of(key, value), operations.new_map(entries))
 
     def _common(self, nodes: Sequence[Node], codes: Sequence[_Code], subject: str) -> Type:
         """Return the type that several parts have in common; a part of type `dyn` stands for any."""
@@ -483,15 +318,7 @@ class _Compiler:
         return gives
 
     def _not(self, node: Node, names: _Locals) -> _Code:
-        of = self._truth(node.parts[0], names, "!")
-
-        def negated(scope: Scope) -> bool:
-            value = of(scope)
-            if value is True or value is False:
-                return not value
-            raise no_overload("!")
-
-        return _Code(BOOL, negated)
+        return _Code(BOOL, operations.negated(self._truth(node.parts[0], names, "!")))
 
     def _truth(self, node: Node, names: _Locals, name: str) -> Callable[[Scope], Value]:
         code = self.compile(node, names)
@@ -500,9 +327,8 @@ class _Compiler:
         return code.run
 
     def _logic(self, node: Node, names: _Locals) -> _Code:
-        deciding = node.kind == "||"
         sides = tuple(self._truth(part, names, node.kind) for part in node.parts)
-        return _Code(BOOL, lambda scope: _decided(sides, scope, deciding=deciding))
+        return _Code(BOOL, operations.decided(sides, deciding=node.kind == "||"))
 
     def _if(self, node: Node, names: _Locals) -> _Code:
         test = self._truth(node.parts[0], names, "?")
@@ -510,34 +336,18 @@ class _Compiler:
         gives = joined(yes.type, no.type)
         if gives is None:
             raise ExpressionError(node.at, f"the values after `?` and `:` have types {yes.type} and {no.type}")
-        when, otherwise = yes.run, no.run
-
-        def choose(scope: Scope) -> Value:
-            value = test(scope)
-            if value is True:
-                return when(scope)
-            if value is False:
-                return otherwise(scope)
-            raise no_overload("?")
-
-        return _Code(gives, choose)
+        return _Code(gives, operations.chosen(test, yes.run, no.run))
 
     def _equality(self, node: Node, names: _Locals) -> _Code:
         left, right = (self.compile(part, names) for part in node.parts)
         if joined(left.type, right.type) is None:
             advice = _as_double(node.parts, (left, right)) or "convert one of them"
             raise ExpressionError(node.at, f"`{node.kind}` cannot compare {left.type} with {right.type}; {advice}")
-        first, other, wanted = left.run, right.run, node.kind == "=="
-        constant = node.parts[1]
-        if constant.kind == "const" and isinstance(constant.value, str):
-            text = constant.value
-
-            def equals_text(scope: Scope) -> bool:
-                value = first(scope)
-                return (type(value) is str and value == text) is wanted
-
-            return _Code(BOOL, equals_text)
-        return _Code(BOOL, lambda scope: is_equal(first(scope), other(scope), scope) is wanted)
+        wanted = node.kind == "=="
+        for code, other in ((left, node.parts[1]), (right, node.parts[0])):
+            if other.kind == "const":
+                return _Code(BOOL, operations.equal_to(code.run, other.value, wanted=wanted))
+        return _Code(BOOL, operations.equal(left.run, right.run, wanted=wanted))
 
     def _ordered(self, node: Node, names: _Locals) -> _Code:
         left, right = (self.compile(part, names) for part in node.parts)
@@ -547,27 +357,17 @@ class _Compiler:
             raise ExpressionError(node.at, f"`{node.kind}` cannot compare {left.type} with {right.type}")
         if not numbers and same is DYN and any(code.type not in (*_ORDERED, DYN, ANY) for code in (left, right)):
             raise ExpressionError(node.at, f"`{node.kind}` cannot compare {left.type} with {right.type}")
-        first, other, name, test = left.run, right.run, node.kind, _ORDER[node.kind]
-
-        def ordered(scope: Scope) -> bool:
-            value, bound = first(scope), other(scope)
-            if type(value) is int and type(bound) is int:
-                return test(value, bound)
-            return test(compare(value, bound, scope, name), 0)
-
-        return _Code(BOOL, ordered)
+        return _Code(BOOL, operations.ordered(node.kind, left.run, right.run))
 
     def _in(self, node: Node, names: _Locals) -> _Code:
         left, right = (self.compile(part, names) for part in node.parts)
         inner = right.type.of[0] if right.type.name in {"list", "map"} else DYN
         if right.type.name not in {"list", "map", "dyn", "A"} or joined(left.type, inner) is None:
             raise ExpressionError(node.at, f"`in` cannot look for {left.type} in {right.type}")
-        first, among = left.run, right.run
         constant = node.parts[1]
         if constant.kind == "list" and all(part.kind == "const" and type(part.value) is str for part in constant.parts):
-            texts = frozenset(part.value for part in constant.parts)
-            return _Code(BOOL, lambda scope: _is_text_in(first(scope), texts))
-        return _Code(BOOL, lambda scope: _is_in(first(scope), among(scope), scope))
+            return _Code(BOOL, operations.among_texts(left.run, frozenset(part.value for part in constant.parts)))
+        return _Code(BOOL, operations.among(left.run, right.run))
 
     def _call(self, node: Node, names: _Locals) -> _Code:
         if node.value not in GLOBAL:
@@ -596,7 +396,7 @@ class _Compiler:
                 compiled = pattern_of(pattern.value)
             except PatternError as error:
                 raise ExpressionError(pattern.at, f"the pattern is not supported: {error}") from None
-            code[1] = _Code(STRING, lambda _: compiled)
+            code[1] = _Code(STRING, operations.constant(compiled))
         elif node.value in PATTERNS and len(node.parts) > 1:
             raise ExpressionError(node.parts[1].at, f"the pattern of `{node.value}` must be a constant")
         return code
@@ -619,37 +419,21 @@ class _Compiler:
             raise ExpressionError(node.at, f"`{'-' if name == 'neg' else name}` does not accept ({types}){meant}")
         result = gives[0] if all(type_ == gives[0] for type_ in gives) else DYN
         runs = tuple(argument.run for argument in arguments)
-        sure = len(fitting) == 1 and not any(argument.type in (DYN, ANY) for argument in arguments)
-        if sure:
-            run = fitting[0].run
-            return _Code(result, lambda scope: run(scope, *_charged(runs, scope)))
-        choices = tuple(
+        if len(fitting) == 1 and not any(argument.type in (DYN, ANY) for argument in arguments):
+            return _Code(result, operations.call(fitting[0].run, runs))
+        choices = [
             (
                 tuple(
-                    (position, _wanted(takes))
+                    (position, takes.name)
                     for position, takes in enumerate(overload.takes)
                     if arguments[position].type in (DYN, ANY) or len(fitting) > 1
-                    if _wanted(takes) is not None and not (name in PATTERNS and position == 1)
+                    if takes not in (ANY, DYN) and not (name in PATTERNS and position == 1)
                 ),
                 overload.run,
             )
             for overload in fitting
-        )
-
-        if len(choices) == 1 and len(runs) == _PAIR:
-            return _Code(result, _call_of_two(name, runs[0], runs[1], *choices[0]))
-
-        def call(scope: Scope) -> Value:
-            values = _charged(runs, scope)
-            for wanted, run in choices:
-                for position, type_ in wanted:
-                    if type_of(values[position]) != type_:
-                        break
-                else:
-                    return run(scope, *values)
-            raise no_overload(name)
-
-        return _Code(result, call)
+        ]
+        return _Code(result, operations.call_by_types(name, runs, choices))
 
     def _loop(self, node: Node, names: _Locals) -> _Code:
         macro, variable = node.value
@@ -657,24 +441,19 @@ class _Compiler:
         element = _iterated(of.type)
         if element is None:
             raise ExpressionError(node.at, f"`{macro}` does not accept a value of type {of.type}")
-        inner = {**names, variable: element}
+        slot = _next_slot(names)
+        inner = {**names, variable: _Local(element, slot)}
         bodies = node.parts[1:]
+        cost = sum(map(_size, bodies))
+        if macro in {"all", "exists"}:
+            test = self._truth(bodies[0], inner, macro)
+            return _Code(BOOL, operations.quantified(macro, of.run, slot, cost, test))
+        steps = [self._truth(body, inner, macro) for body in (bodies[:-1] if macro == "map" else bodies)]
+        gives = list_of(element) if macro == "filter" else BOOL
         if macro == "map":
             code = self.compile(bodies[-1], inner)
-            tests = [self._truth(bodies[0], inner, macro)] if len(bodies) > 1 else []
-            gives, steps = list_of(code.type), [*tests, code.run]
-        else:
-            steps = [self._truth(bodies[0], inner, macro)]
-            gives = list_of(element) if macro == "filter" else BOOL
-        cost, read, loop = sum(map(_size, bodies)), of.run, _LOOPS[macro]
-
-        def run(scope: Scope) -> Value:
-            elements = read(scope)
-            if not isinstance(elements, list | dict):
-                raise no_overload(macro)
-            return loop(_Elements(scope, elements, variable, cost), steps)
-
-        return _Code(gives, run)
+            gives, steps = list_of(code.type), [*steps, code.run]
+        return _Code(gives, operations.loop(macro, of.run, slot, cost, steps))
 
     def _optional(self, node: Node, names: _Locals) -> _Code:
         macro, variable = node.value
@@ -682,21 +461,12 @@ class _Compiler:
         if of.type.name not in {"optional", "dyn", "A"}:
             raise ExpressionError(node.at, f"`{macro}` does not accept a value of type {of.type}")
         inner = of.type.of[0] if of.type.of else DYN
-        body = self.compile(node.parts[1], {**names, variable: inner})
+        slot = _next_slot(names)
+        body = self.compile(node.parts[1], {**names, variable: _Local(inner, slot)})
         flat = macro == "optFlatMap"
         if flat and body.type.name not in {"optional", "dyn", "A"}:
             raise ExpressionError(node.parts[1].at, f"the value is of type {body.type}; it must be optional")
-        read, make = of.run, body.run
-
-        def run(scope: Scope) -> Value:
-            optional = read(scope)
-            if type(optional) is not Optional:
-                raise no_overload(macro)
-            if not optional.present:
-                return ABSENT
-            (value,) = [make(scope) for _ in _Elements(scope, [optional.value], variable, 1)]
-            return value if flat else Optional(present=True, value=value)
-
+        run = operations.mapped_optional(macro, of.run, slot, body.run)
         return _Code(body.type if flat else optional_of(body.type), run)
 
 
@@ -716,106 +486,16 @@ _METHODS: Final = {
     "if": "if",
     "==": "equality",
     "!=": "equality",
+    "<": "ordered",
+    "<=": "ordered",
+    ">": "ordered",
+    ">=": "ordered",
     "in": "in",
     "call": "call",
     "member": "method",
     "loop": "loop",
     "optional": "optional",
 }
-
-
-_T = TypeVar("_T")
-_MISSING: Final = object()
-
-
-class _Elements:
-    """The elements of a list, or the keys of a map, each bound to the variable of a loop."""
-
-    __slots__ = ("cost", "elements", "scope", "variable")
-
-    def __init__(self, scope: Scope, elements: list[Value] | dict[Value, Value], variable: str, cost: int) -> None:
-        self.scope, self.elements, self.variable, self.cost = scope, elements, variable, cost
-
-    def __iter__(self) -> Iterator[Value]:
-        variables, variable = self.scope.variables, self.variable
-        for _ in self.repeating(None):
-            yield variables[variable]
-
-    def repeating(self, value: _T) -> Iterator[_T]:
-        """Yield a value once for each element, while the element is bound."""
-        charge, cost = self.scope.charge, self.cost
-        variables, variable = self.scope.variables, self.variable
-        shadowed = variables.get(variable, _MISSING)
-        try:
-            for element in self.elements:
-                charge(cost)
-                variables[variable] = element
-                yield value
-        finally:
-            if shadowed is _MISSING:
-                variables.pop(variable, None)
-            else:
-                variables[variable] = shadowed
-
-
-_Steps = list["Callable[[Scope], Value]"]
-
-
-def _all(elements: _Elements, steps: _Steps) -> bool:
-    return _decided(elements.repeating(steps[0]), elements.scope, deciding=False)
-
-
-def _exists(elements: _Elements, steps: _Steps) -> bool:
-    return _decided(elements.repeating(steps[0]), elements.scope, deciding=True)
-
-
-def _passes(test: Callable[[Scope], Value], scope: Scope) -> bool:
-    value = test(scope)
-    if value is True or value is False:
-        return value
-    raise no_overload("a condition")
-
-
-def _exists_one(elements: _Elements, steps: _Steps) -> bool:
-    return sum(_passes(steps[0], elements.scope) for _ in elements) == 1
-
-
-def _filter(elements: _Elements, steps: _Steps) -> list[Value]:
-    return [element for element in elements if _passes(steps[0], elements.scope)]
-
-
-def _mapped(elements: _Elements, steps: _Steps) -> list[Value]:
-    *tests, make = steps
-    scope = elements.scope
-    return [make(scope) for _ in elements if all(_passes(test, scope) for test in tests)]
-
-
-_LOOPS: Final = {"all": _all, "exists": _exists, "exists_one": _exists_one, "filter": _filter, "map": _mapped}
-
-
-_PAIR: Final = 2
-
-
-def _call_of_two(
-    name: str,
-    first: Callable[[Scope], Value],
-    second: Callable[[Scope], Value],
-    wanted: tuple[tuple[int, str | None], ...],
-    run: Callable[..., Value],
-) -> Callable[[Scope], Value]:
-    """Return the call of the one signature that two arguments may fit, which most calls are."""
-    types = dict(wanted)
-    left, right = types.get(0), types.get(1)
-
-    def call(scope: Scope) -> Value:
-        value, argument = first(scope), second(scope)
-        if (left is not None and type_of(value) != left) or (right is not None and type_of(argument) != right):
-            raise no_overload(name)
-        scope.charge_for(value)
-        scope.charge_for(argument)
-        return run(scope, value, argument)
-
-    return call
 
 
 def _as_double(nodes: Sequence[Node], codes: Sequence[_Code]) -> str:
@@ -825,16 +505,9 @@ def _as_double(nodes: Sequence[Node], codes: Sequence[_Code]) -> str:
     return next((f"write {node.value}.0" for node in nodes if node.kind == "const" and type(node.value) is int), "")
 
 
-def _charged(runs: tuple[Callable[[Scope], Value], ...], scope: Scope) -> list[Value]:
-    values = [run(scope) for run in runs]
-    for value in values:
-        scope.charge_for(value)
-    return values
-
-
-def _wanted(takes: Type) -> str | None:
-    """Return the name of the type that a value must have; None where it may have any."""
-    return None if takes in (ANY, DYN) else takes.name
+def _next_slot(names: _Locals) -> int:
+    """Return where the variable of another loop is kept; one with the name of another variable does not replace its value."""
+    return 1 + max((local.slot for local in names.values()), default=-1)
 
 
 def _iterated(of: Type) -> Type | None:
@@ -853,56 +526,6 @@ def _element(of: Type, key: Type) -> Type | None:
     if of.name == "map":
         return of.of[1] if joined(key, of.of[0]) else None
     return None
-
-
-def _member(value: Value, at: Value) -> Value:
-    """Return an element of a list or a member of a map.
-
-    Raises:
-        EvaluationError: it is missing.
-    """
-    kind = type(at)
-    if isinstance(value, dict):
-        if kind in {str, int, float, Uint, bool}:
-            # In Python true is 1, and a key that is 1 is not the other here.
-            if at in value and (kind is str or (kind is bool) is any(type(key) is bool for key in value)):
-                return value[at]
-            raise EvaluationError("missing key")
-    elif isinstance(value, list) and kind in {int, float, Uint}:
-        if at == math.floor(at) and 0 <= at < len(value):
-            return value[int(at)]
-        raise EvaluationError("index out of range")
-    raise no_overload("[]")
-
-
-def _optional_member(value: Value, at: Value) -> Optional:
-    """Return a member as an optional value, which is absent where the member is, or what should have it."""
-    if type(value) is Optional:
-        if not value.present:
-            return ABSENT
-        value = value.value
-    if type(at) not in {str, int, float, Uint, bool} or (isinstance(value, list) and type(at) in {str, bool}):
-        raise no_overload(".?")
-    if not isinstance(value, dict | list):
-        return ABSENT
-    try:
-        return Optional(present=True, value=known(_member(value, at)))
-    except EvaluationError:
-        return ABSENT
-
-
-def _is_text_in(value: Value, texts: frozenset[str]) -> bool:
-    return type(value) is str and value in texts
-
-
-def _is_in(value: Value, among: Value, scope: Scope) -> bool:
-    if isinstance(among, dict):
-        if type(value) not in {str, int, Uint, float, bool}:
-            return False
-        return value in among and (type(value) is str or (type(value) is bool) is any(type(k) is bool for k in among))
-    if isinstance(among, list):
-        return any(is_equal(value, known(element), scope) for element in among)
-    raise no_overload("in")
 
 
 def _meant(name: str, known_names: Iterable[str]) -> str:

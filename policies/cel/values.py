@@ -118,7 +118,7 @@ class Scope:
 
     def __init__(
         self,
-        variables: dict[str, Value],
+        variables: dict[Any, Value],  # Any: a name, or the key of the variable of a loop
         readers: Mapping[str, Callable[[Any], Value]] = _NO_READERS,
         ctx: Any = None,  # Any: what the readers take
         steps: int = STEPS,
@@ -180,7 +180,7 @@ class Scope:
         self.charge(size // _CHARACTERS)
 
 
-_NAMES: Final[dict[type, str]] = {
+TYPE_NAMES: Final[dict[type, str]] = {
     bool: "bool",
     int: "int",
     Uint: "uint",
@@ -199,7 +199,7 @@ _NAMES: Final[dict[type, str]] = {
 
 def type_of(value: Value) -> str:
     """Return the name of the type of a value; every object is a map."""
-    return _NAMES.get(type(value), "map")
+    return TYPE_NAMES.get(type(value), "map")
 
 
 _NUMBERS: Final = frozenset({"int", "uint", "double"})
@@ -217,7 +217,7 @@ def known(value: Value) -> Value:
     Raises:
         UnknownValueError: it is that of a placeholder.
     """
-    return value if type(value) in _NAMES else refuse_unknown(value)
+    return value if type(value) in TYPE_NAMES else refuse_unknown(value)
 
 
 def as_double(value: Value) -> float:

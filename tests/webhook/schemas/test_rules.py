@@ -46,6 +46,7 @@ HOLDS = (
     "self.tags.all(k, k != '' && self.tags[k] != 'x')",
     "self.terms.all(t, self.terms.filter(u, u.id == t.id).size() == 1)",
     "[1, 2].all(x, [3].all(x, x == 3) && x < 3)",
+    "[1].all(x, [2].all(x, [3].all(y, x == 2 && y == 3)) && x == 1)",
     "'abc'.split('') == ['a', 'b', 'c']",
     "'abcb'.indexOf('b') + 'abcb'.indexOf('b', 2) == 4",
     "self.name.find('^([^/]+)') == 'gpu'",
