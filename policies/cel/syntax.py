@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from gpugate.policies.engine.config import GpugateError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 LONGEST: Final = 10_240  # characters, as of a DRA selector (`resource/v1` CELSelectorExpressionMaxLength, v0.36)
 _DEEPEST: Final = 40  # brackets, calls and conditionals inside each other
@@ -183,6 +183,9 @@ def _bytes(body: str, at: int) -> bytes:
 _LOOPS: Final = {"all": (2,), "exists": (2,), "exists_one": (2,), "filter": (2,), "map": (2, 3)}
 _OPTIONAL: Final = {"optMap": (2,), "optFlatMap": (2,)}
 _RELATIONS: Final = ("==", "!=", "<", "<=", ">", ">=", "in")
+_PRECEDENCE: Final = {"||": 1, "&&": 2, **dict.fromkeys(_RELATIONS, 3), "+": 4, "-": 4, "*": 5, "/": 5, "%": 5}
+_LOGICAL: Final = 2
+_SIGNS: Final = frozenset({"sign", "name"})
 _LITERALS: Final = {"true": True, "false": False, "null": None}
 
 
@@ -225,8 +228,8 @@ class _Parser:
         return ExpressionError(token.at, f"expected {expected}, but found {text}")
 
     def _take(self, *signs: str) -> Token | None:
-        token = self._token
-        if token.sort in {"sign", "name"} and token.value in signs:
+        token = self._tokens[self._index]
+        if token.value in signs and token.sort in _SIGNS:
             self._index += 1
             return token
         return None
@@ -242,25 +245,29 @@ class _Parser:
 
     def _expression(self) -> Node:
         self._deeper()
-        node = self._chain(("||",), self._both)
+        node = self._operation(1)
         if sign := self._take("?"):
-            yes = self._chain(("||",), self._both)
+            yes = self._operation(1)
             self._expect(":")
             node = self._node("if", sign.at, None, node, yes, self._expression())
         self._depth -= 1
         return node
 
-    def _chain(self, signs: tuple[str, ...], operand: Callable[[], Node]) -> Node:
-        """Read operands with one of some operators between them; long chains of `&&` or `||` are one node."""
-        node = operand()
-        while sign := self._take(*signs):
-            right = operand()
-            if sign.value in {"&&", "||"} and node.kind == sign.value:
+    def _operation(self, least: int) -> Node:
+        """Read operands with operators of a precedence or above between them; long chains of `&&` or `||` are one node."""
+        node = self._unary()
+        while True:
+            sign = self._token
+            precedence = _PRECEDENCE.get(sign.value, 0) if sign.sort in _SIGNS else 0
+            if precedence < least:
+                return node
+            self._index += 1
+            right = self._operation(precedence + 1)
+            if node.kind == sign.value and precedence <= _LOGICAL:
                 node = node._replace(parts=(*node.parts, right))
             else:
                 node = self._node(sign.value, sign.at, None, node, right)
                 self._check_chain(node)
-        return node
 
     def _check_chain(self, node: Node) -> None:
         depth = 0
@@ -268,18 +275,6 @@ class _Parser:
             node, depth = node.parts[0], depth + 1
         if depth > _DEEPEST:
             raise ExpressionLimitError(node.at, f"more than {_DEEPEST} operators in a row")
-
-    def _both(self) -> Node:
-        return self._chain(("&&",), self._relation)
-
-    def _relation(self) -> Node:
-        return self._chain(_RELATIONS, self._sum)
-
-    def _sum(self) -> Node:
-        return self._chain(("+", "-"), self._product)
-
-    def _product(self) -> Node:
-        return self._chain(("*", "/", "%"), self._unary)
 
     def _unary(self) -> Node:
         sign = self._take("!", "-")
