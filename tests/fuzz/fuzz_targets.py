@@ -17,6 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.catalog import CATALOG
+from gpugate.policies.cel.expressions import Environment, compile_expression
+from gpugate.policies.cel.functions import GLOBAL, MEMBER
+from gpugate.policies.cel.syntax import ExpressionError
+from gpugate.policies.cel.values import ANY, DYN, BoundError, EvaluationError, Scope, type_of
 from gpugate.policies.engine.config import GpugateError, PolicyConfig
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.engine.ruleset import bind
@@ -168,6 +172,49 @@ def projects() -> Target:
     return Target(run, seeds, (*_WORDS, *words), close=folder.cleanup)
 
 
+def expressions() -> Target:
+    """CEL expressions: each is refused, has a value of the type that was checked, or has none; `|| true` hides no bound."""
+    environment = Environment({"object": DYN, "self": ANY}, {})
+    pod = json.loads(next(_files("tests/fixtures/reviews/*.json")))["request"]["object"]
+
+    def value_of(text: str) -> Any:
+        expression = compile_expression(text, environment, gives=DYN)
+        try:
+            value = expression.run(Scope({"object": pod, "self": pod}))
+        except EvaluationError as error:
+            return error
+        assert expression.type.name in {"dyn", "A", type_of(value)}, (expression.type, value)
+        return value
+
+    def run(data: bytes) -> None:
+        text = data.decode(errors="replace")
+        try:
+            value = value_of(text)
+            joined = value_of(f"({text}\n) || true")
+        except ExpressionError:
+            return
+        assert joined is True or isinstance(joined, BoundError), (value, joined)
+
+    def seeds() -> Iterator[bytes]:
+        for file in sorted(ROOT.glob("webhook/schemas/data/karpenter*.json")):
+            for node in json.loads(file.read_text(encoding="utf-8"))["nodes"]:
+                yield from (rule["test"].encode() for rule in node.get("rules", ()))
+        yield from (text.encode() for text in _EXPRESSIONS)
+
+    return Target(run, seeds, tuple({*GLOBAL, *MEMBER, *_CEL.split(), *_FIELDS}), most=1_024)
+
+
+_EXPRESSIONS: Final = (
+    "object.spec.containers.all(c, c.image.startsWith('r.io/') && !has(c.securityContext))",
+    "self.metadata.?labels['team'].orValue('') in ['a', 'b'] || size(object.spec.containers) > 2",
+    "quantity('1Gi').add(2).compareTo(quantity('500m')) > 0 ? [1, 2].sum() == 3 : duration('1h').getHours() < 2",
+    "object.spec.containers.map(c, c.name).filter(n, n.matches('^[a-z]+$')).exists_one(n, n == 'main')",
+    "optional.of({'a': b'x'}).optMap(m, m['a']).hasValue() && 1u + 2u == 3u && -7 / 2 == -3 && 1.5e3 > 2.0",
+)
+_CEL: Final = r"""object self true false null in && || ! == != <= >= + - * / % ? : . .? [? ( ) [ ] { } , all exists exists_one
+filter map optMap optFlatMap 0x1F 9223372036854775807 -9223372036854775808 1u 1e308 '' "" A é r'\d' b'a' '^a*$' //"""
+
+
 class _Transport(asyncio.Transport):
     """Keeps what is written; TLS, as far as anybody asks."""
 
@@ -285,4 +332,4 @@ disruption consolidateAfter Never nodeSelector affinity triggers scaleTargetRef 
 deletionTimestamp finalizers operation CREATE UPDATE DELETE CONNECT object oldObject subResource dryRun uid userInfo groups"""
 _FIELDS: Final = tuple(_MEMBERS.split())
 
-TARGETS: Final = {target.__name__: target for target in (reviews, manifests, policies, projects, heads)}
+TARGETS: Final = {target.__name__: target for target in (reviews, manifests, policies, projects, expressions, heads)}
