@@ -379,7 +379,7 @@ class _Compiler:
         if target.kind == "name" and target.value not in {*names, *self._environment.variables}:
             name = f"{target.value}.{node.value}"
             if name in GLOBAL:
-                call = node._replace(kind="call", value=name, parts=node.parts[1:])
+                call = node._replace(value=name, parts=node.parts[1:])
                 return self._applied(node, name, GLOBAL[name], self._arguments(call, names))
         if node.value not in MEMBER:
             self.compile(target, names)

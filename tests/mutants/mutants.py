@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 AREAS: Final = (
     Area("policies", ("policies/engine/*.py", "policies/sdk/*.py"), ("tests/policies",)),
+    Area("cel", ("policies/cel/*.py",), ("tests/policies/cel", "tests/webhook/schemas/test_rules.py")),
     Area("certs", ("certs/*.py",), ("tests/certs",)),
     Area(
         "admission",

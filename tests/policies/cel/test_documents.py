@@ -297,6 +297,13 @@ CASES: dict[str, tuple[str, tuple[str, ...], Json, Cluster | None, list[str]]] =
         ["not evaluated: the user that creates the object is unknown"],
     ),
     "the kind of a request": ("request.kind.kind == 'NodePool'", ("Pod", "NodePool"), pool("g6.xlarge"), None, []),
+    "the group of a request": (
+        "request.kind.group == 'karpenter.sh' && request.kind.version == 'v1'",
+        ("NodePool",),
+        pool("g6.xlarge"),
+        None,
+        [],
+    ),
     "quantities as they are stored": (
         "object.spec.containers[0].resources.limits == {'nvidia.com/gpu': '1', 'cpu': '1500m', 'memory': '1536Mi', 'a': '0'}",
         ("Pod",),
@@ -500,6 +507,11 @@ CONCERNS: dict[str, tuple[tuple[str, ...], tuple[str, ...], bool]] = {
     "at least one GPU": (("gpu.pod.gpus >= 1",), (), False),
     "a condition that may hold": (("has(object.spec.x)",), ("gpu.pod.gpus > 0 || has(object.spec.y)",), False),
     "no GPUs": (("has(object.spec.x)",), ("gpu.pod.gpus == 0.0",), False),
+    "less than no GPUs": (("gpu.pod.gpus < 0.0 || has(object.spec.x)",), (), False),
+    "more than no GPUs": (("gpu.pod.gpus > 0.0 || has(object.spec.x)",), (), False),
+    "other than no GPUs": (("gpu.pod.gpus != 0.0 || has(object.spec.x)",), (), False),
+    "at most no GPUs": (("gpu.pod.gpus <= 0.0 || has(object.spec.x)",), (), True),
+    "at least no GPUs": (("gpu.pod.gpus >= 0.0 || has(object.spec.x)",), (), True),
 }
 
 
