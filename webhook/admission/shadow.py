@@ -1,7 +1,7 @@
 """Evaluate answered reviews again by a shadow policy file, while the worker has nothing else to do.
 
 A review waits in a bounded queue until its worker has no request. So it delays at most the requests that arrive during one
-evaluation. While requests come one after the other, evaluations take a fortieth of the time, and what does not fit into the queue
+evaluation. While requests come one after the other, evaluations take a hundredth of the time, and what does not fit into the queue
 is dropped. Nothing here can change an answer: the review has been answered already, the candidate
 has a copy of the lookups, and every error is only counted.
 """
@@ -52,7 +52,7 @@ _PAUSE_SECONDS: Final = 0.002
 # After this time without a review, a worker evaluates all that wait.
 _QUIET_SECONDS: Final = 0.02
 # Until then it pauses for so many times the duration of each evaluation.
-_PAUSES: Final = 40
+_PAUSES: Final = 100
 _MOST_LOOKUPS: Final = 1024
 
 

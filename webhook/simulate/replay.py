@@ -225,7 +225,12 @@ def _policies(verdict: Verdict) -> Iterator[tuple[str, tuple[Action, str, str]]]
     for wrong in verdict.malformed:
         yield "", (_ACTIONS.get(wrong.at_most, Action.RECORD), wrong.message, wrong.hint)
     for outcome in verdict.outcomes:
-        found = [(_ACTIONS[finding.stance], finding.message, finding.hint) for finding in outcome.findings]
+        found = [
+            (_ACTIONS[finding.stance], finding.message, finding.hint)
+            for finding in outcome.findings
+            # The webhook mutates Pods when they are created, and says nothing of it about their template.
+            if not (finding.would_patch and finding.template_of)
+        ]
         if outcome.patches:
             found.append((Action.MUTATE, outcome.patches[0].reason, ""))
         if outcome.error:

@@ -88,6 +88,7 @@ class Parent(serve._Parent):
             poll_certificate=poll,
             admission=admission,
             health=health,
+            shadow=None,
         )
         super().__init__(parts)
 
