@@ -23,7 +23,14 @@ from gpugate.webhook.config.published_schemas import config_schema
 from gpugate.webhook.registration import probe
 from gpugate.webhook.registration.entries import RiskGroup, entries, whole_catalogue
 from gpugate.webhook.registration.objects import COMMON
-from gpugate.webhook.registration.rbac import audit_rules, keeper_rules, publisher_rules, rbac, report_rules
+from gpugate.webhook.registration.rbac import (
+    audit_rules,
+    event_rules,
+    keeper_rules,
+    publisher_rules,
+    rbac,
+    report_rules,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -133,6 +140,7 @@ def rights() -> _Object:
         "webhook": looks_up["rules"],
         "certificates": keeper_rules(f"{_FULL_NAME}-certificates", _FULL_NAME),
         "publisher": publisher_rules(_FULL_NAME, "{{ .Release.Namespace }}"),
+        "events": event_rules(),
         "audit": audit_rules(ruleset),
         "auditReports": report_rules(),
     }

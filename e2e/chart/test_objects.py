@@ -178,7 +178,7 @@ class TestWebhooks:
         silent = {name for name, each in found.items() if each["rules"] == []}
 
         assert list(found) == list(shipped)
-        assert silent == {name for name in shipped if group in name.split(".")}
+        assert silent == {name for name in shipped if group in name.split(".")} | {"own.mutate", "own.validate"}
 
     def test_fail_applies_to_one_group(self, render: Render) -> None:
         flags = "webhooks.claims.failurePolicy=Fail,webhooks.scaling.mutatingFailurePolicy=Fail"
@@ -634,6 +634,20 @@ class TestOwnPolicies:
             volumes = {volume["name"]: volume for volume in spec["volumes"]}
             assert volumes["policies"]["configMap"] == {"name": "own"}
             assert volumes["policies-of-image"]["image"]["reference"] == "registry.example.com/policies:1"
+
+    def test_only_with_them_the_webhook_may_create_events(self, render: Render) -> None:
+        role = "Role", f"{NAME}-events"
+        created = {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]}
+
+        assert render(*self.FLAGS)[role]["rules"] == [created]
+        assert role not in render()
+
+    def test_the_registration_adds_to_the_roles(self, render: Render) -> None:
+        rule = {"apiGroups": ["example.com"], "resources": ["runs"], "verbs": ["get", "list"]}
+        for value, role in (("webhookRules", NAME), ("auditRules", f"{NAME}-audit")):
+            flags = ("--set-json", f"policies.registration.{value}={json.dumps([rule])}")
+            before, after = (render(*each)["ClusterRole", role]["rules"] for each in ((), flags))
+            assert after == [*before, rule]
 
     def test_without_them_nothing_is_mounted(self, render: Render) -> None:
         assert "policies" not in {volume["name"] for volume in deployment(render)["template"]["spec"]["volumes"]}

@@ -16,7 +16,7 @@ from gpugate.policies.sdk.platform import Platform
 from gpugate.tools.chart_files import rights, values_schema, webhooks
 from gpugate.webhook.registration.entries import RiskGroup, entries, whole_catalogue
 from gpugate.webhook.registration.objects import Server, webhook_configurations
-from gpugate.webhook.registration.rbac import audit_rbac, keeper_rbac, rbac
+from gpugate.webhook.registration.rbac import audit_rbac, event_rbac, keeper_rbac, rbac
 
 Json = dict[str, Any]
 CHART = Path(__file__).parents[2] / "charts" / "gpugate"
@@ -120,12 +120,14 @@ def test_the_rights_are_those_of_the_registration() -> None:
     role, _ = rbac(ruleset, "guard", "gate")
     keeper, _, publisher, _ = keeper_rbac("guard", "gate", "gate-certificates", "gate", "gate")
     audit, _, reports, _ = audit_rbac(ruleset, "guard", "gate", reports=True)
+    events, _ = event_rbac("guard", "gate")
     named = json.dumps(rights()).replace(r"{{ include \"gpugate.fullname\" . }}", "gate")
 
     assert json.loads(named.replace("{{ .Release.Namespace }}", "guard")) == {
         "webhook": role["rules"],
         "certificates": keeper["rules"],
         "publisher": publisher["rules"],
+        "events": events["rules"],
         "audit": audit["rules"],
         "auditReports": reports["rules"],
     }

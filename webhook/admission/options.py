@@ -89,6 +89,8 @@ class ServeOptions:
         client_names: common names or DNS names of allowed client certificates.
         keeping: how to manage certificates in the cluster; None if gpugate does not manage them.
         cluster: the cluster to watch for objects that policies look up; None if there is none.
+        namespace: the namespace of the webhook; empty outside a cluster.
+        service: the Service of the webhook, on which Events are created.
         trace: whether to create a span for each review.
     """
 
@@ -109,4 +111,6 @@ class ServeOptions:
     client_names: tuple[str, ...] = (API_SERVER,)
     keeping: Keeping | None = None
     cluster: ClusterOptions | None = None
+    namespace: str = ""
+    service: str = "gpugate"
     trace: bool = False

@@ -23,6 +23,7 @@ from gpugate.webhook.admission.front.server import listen
 from gpugate.webhook.admission.gate import Rules
 from gpugate.webhook.admission.log import Log, capture_libraries
 from gpugate.webhook.admission.options import ServeError, ServeOptions
+from gpugate.webhook.admission.policy_events import PolicyEvents
 from gpugate.webhook.admission.policy_guard import Guard, Guarding, Trial, trial
 from gpugate.webhook.admission.policy_reload import PolicyFileWatch, Reload, RulesFiles
 from gpugate.webhook.admission.serve_worker import run_expensive, run_worker
@@ -217,6 +218,7 @@ class _Parent:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._policy_file = PolicyFileWatch(shared.files, shared.rules, self._use, self._reloaded, self._admits)
+        self._events = self._events_of(shared.options)
         # The set that is loaded in a trial now.
         self._trial: tuple[bytes, Trial] | None = None
         self._shadow_file: PolicyFileWatch | None = None
@@ -254,6 +256,23 @@ class _Parent:
             return supervisor.run(shared.board.rows, self._announce, self._tick, self._reload)
         finally:
             self._stop_trial()
+            if self._events is not None:
+                self._events.close()
+
+    def _events_of(self, options: ServeOptions) -> PolicyEvents | None:
+        if options.cluster is None or not options.namespace:
+            return None
+        return PolicyEvents(
+            options.cluster, options.namespace, options.service, now, self._leave_sockets, self._failed_event
+        )
+
+    def _leave_sockets(self) -> None:
+        # The kernel accepts connections as long as any process has the listener open.
+        self._shared.admission.close()
+        self._shared.health.close()
+
+    def _failed_event(self, reason: str) -> None:
+        self._shared.log.event("warning", "no Kubernetes Event was created", reason=reason)
 
     def _announce(self) -> None:
         shared = self._shared
@@ -284,6 +303,8 @@ class _Parent:
             self._shared.metrics.switched(policy, off=is_off)
             text = "policy switched off after repeated failures" if is_off else "policy switched on again"
             self._shared.log.event("error" if is_off else "info", text, policy=policy)
+            if self._events is not None:
+                self._events.create(policy, is_off=is_off)
         self._log_certificate(self._shared.poll_certificate())
 
     def _reload(self) -> None:

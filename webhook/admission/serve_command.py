@@ -134,10 +134,17 @@ def _duration(args: argparse.Namespace, flag: str) -> dt.timedelta:
 
 
 def _own_namespace() -> str:
+    if namespace := _pod_namespace():
+        return namespace
+    raise UsageError("--certificate-secret needs --namespace outside a Pod")
+
+
+def _pod_namespace() -> str:
+    """Return the namespace of this Pod; empty outside a Pod."""
     try:
         return _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
     except OSError:
-        raise UsageError("--certificate-secret needs --namespace outside a Pod") from None
+        return ""
 
 
 def _listed(text: str | None) -> list[str] | None:
@@ -210,6 +217,8 @@ def main(arguments: Sequence[str]) -> int:
             client_names=tuple(args.client_name or (API_SERVER,)),
             keeping=keeping(args, names, in_cluster=cluster is not None),
             cluster=cluster,
+            namespace=args.namespace or _pod_namespace(),
+            service=args.service,
             trace=args.trace,
         ),
     )

@@ -25,7 +25,7 @@ from gpugate.webhook.operate.reachability import probe
 from gpugate.webhook.operate.reading import Reader, read_installation
 from gpugate.webhook.own_policies.catalog import catalog_from, library_families
 from gpugate.webhook.own_policies.sources import read_directories
-from gpugate.webhook.registration.rbac import keeper_rbac, rbac
+from gpugate.webhook.registration.rbac import event_rbac, keeper_rbac, rbac
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -113,6 +113,7 @@ def collect(connection: Connection, options: DoctorOptions, ruleset: Ruleset | N
     rules, rules_from = (
         (ruleset, options.policy_file) if ruleset else _find_ruleset(installation, [policy.policy for policy in own])
     )
+    uses_own = loads_own_policies(installation)
     case = Case(
         installation,
         rules,
@@ -120,7 +121,7 @@ def collect(connection: Connection, options: DoctorOptions, ruleset: Ruleset | N
         meant=complete_options(options.meant, installation),
         url=options.url,
         wants_secret=options.secret is not None,
-        knows_own=bool(options.policy_paths) or not (loads_own_policies(installation) or rules.config.policy_paths),
+        knows_own=bool(options.policy_paths) or not (uses_own or rules.config.policy_paths),
     )
     names = installation.names
     account = installation.service_account
@@ -128,6 +129,7 @@ def collect(connection: Connection, options: DoctorOptions, ruleset: Ruleset | N
     rights = (
         *required_rights(rbac(rules, names.namespace, names.service_account)),
         *(required_rights(keeper_rbac(*_keeper_names(names))) if case.keeps_authorities else ()),
+        *(required_rights(event_rbac(names.namespace, names.service_account)) if uses_own else ()),
     )
     return replace(
         case,

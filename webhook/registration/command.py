@@ -12,8 +12,8 @@ from gpugate.webhook.cli.options import Parser, UsageError, checked_url
 from gpugate.webhook.own_policies.catalog import OwnPaths
 from gpugate.webhook.registration.entries import RiskGroup
 from gpugate.webhook.registration.objects import KARPENTER_USERS, Server, webhook_configurations
-from gpugate.webhook.registration.own_requests import chart_values
-from gpugate.webhook.registration.rbac import keeper_rbac, rbac
+from gpugate.webhook.registration.own_requests import chart_values, own_policies
+from gpugate.webhook.registration.rbac import event_rbac, keeper_rbac, rbac
 from gpugate.webhook.report import yaml_text
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ def main(arguments: Sequence[str]) -> int:
     )
     # RBAC comes first, so that the webhook can read the cluster before it receives requests.
     rights = rbac(ruleset, args.namespace, args.service_account)
+    if own_policies(ruleset):
+        rights += event_rbac(args.namespace, args.service_account)
     if args.certificate_secret:
         configuration = configurations[0]["metadata"]["name"]
         named = (args.certificate_secret, configuration, configuration)

@@ -57,10 +57,15 @@ def entry_name(phase: Phase) -> str:
 ENTRY_NAMES: Final = frozenset(map(entry_name, _PHASES))
 
 
+def own_policies(ruleset: Ruleset) -> Sequence[Policy]:
+    """Return the policies outside the library of a ruleset."""
+    library = frozenset(IDS)
+    return [policy for policy in ruleset.catalog if policy.id not in library]
+
+
 def _bound(ruleset: Ruleset, *others: Policy) -> Ruleset:
     """Bind the policies outside the library of a ruleset, and others; the former are on, as the library's in the chart."""
-    library = frozenset(IDS)
-    own = [policy for policy in ruleset.catalog if policy.id not in library]
+    own = own_policies(ruleset)
     on = {policy.id: PolicyEntry(mode="enforce") for policy in own}
     config = msgspec.structs.replace(ruleset.config, mode=None, policies=on, namespaces={}, exemptions=())
     return bind((*others, *own), config)

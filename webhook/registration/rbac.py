@@ -98,6 +98,7 @@ def _position(kind: Kind) -> tuple[int, str, str]:
 _API: Final = "rbac.authorization.k8s.io"
 _KEEPER: Final = "gpugate-certificates"
 _AUDIT: Final = "gpugate-audit"
+_EVENTS: Final = "gpugate-events"
 
 
 def rbac(ruleset: Ruleset, namespace: str, service_account: str) -> list[dict[str, Any]]:
@@ -124,6 +125,16 @@ def keeper_rbac(
         *_granted(_KEEPER, keeper_rules(secret, lease), namespace, service_account, within=namespace),
         *_granted(_KEEPER, publisher_rules(configuration, namespace), namespace, service_account),
     ]
+
+
+def event_rbac(namespace: str, service_account: str) -> list[dict[str, Any]]:
+    """Return the Role that lets the webhook create Events on its policies, and its binding."""
+    return _granted(_EVENTS, event_rules(), namespace, service_account, within=namespace)
+
+
+def event_rules() -> list[dict[str, Any]]:
+    """Return the rules of the Role that creates Events."""
+    return [{"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]}]
 
 
 def keeper_rules(secret: Any, lease: Any) -> list[dict[str, Any]]:

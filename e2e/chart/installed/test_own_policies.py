@@ -306,6 +306,39 @@ def test_objects_that_the_library_does_not_evaluate_are_sent_once_they_are_regis
     assert (after.returncode, "0 errors, 0 warnings" in after.stdout) == (0, True), after.stdout
 
 
+RAISES = """from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND
+from gpugate.policies.sdk.objects import POD
+from gpugate.policies.sdk.policy import validates
+
+SDK = 1
+
+
+@validates(POD, needs=CLAIM_NEEDS, concerns=MAY_DEMAND)
+def check(pod, ctx):
+    raise ValueError(pod["metadata", "name"].text)
+"""
+
+
+def test_a_policy_that_fails_repeatedly_is_switched_off_and_kubectl_shows_it(
+    stage: Stage, release: Release, mounted: Mounted, tenant: str
+) -> None:
+    pod = with_gpus(tenant, 2)
+    events = f"kubectl get events --namespace {release.namespace} --field-selector reason=PolicySwitchedOff"
+    columns = "-o custom-columns=K:.involvedObject.kind,N:.involvedObject.name,T:.type,M:.message --no-headers"
+    mounted.change(raises=f'"""Pod."""\n\n{RAISES}')
+
+    raised = eventually(lambda: refusal(stage, pod))
+    eventually(lambda: refusal(stage, pod), lambda said: not said)
+    # Each Pod counts for itself, and the API server may keep its connection to one.
+    shown = eventually(lambda: release.ran(f"{events} {columns}"))
+    mounted.change(raises=None)
+
+    assert "[acme/raises] could not evaluate this object (ValueError at raises.py:12)" in raised
+    line = "policy acme/raises failed repeatedly and is not evaluated for some minutes; the log of the webhook has the errors"
+    assert {" ".join(each.split()) for each in shown.splitlines()} == {f"Service gpugate Warning {line}"}
+    assert "no Kubernetes Event was created" not in release.pods.logs("")
+
+
 def test_a_plain_pod_is_not_sent(stage: Stage, release: Release, tenant: str) -> None:
     before = release.metric("gpugate_reviews_total")
 
