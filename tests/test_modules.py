@@ -16,8 +16,6 @@ FAMILY = 5
 # Modules that have one importer, beside them, and are modules all the same.
 KEPT = {
     "webhook.admission.shadow": "when reviews are evaluated again; the worker connects it with its files and its cluster data",
-    "webhook.admission.asgi": "the application; its worker chooses what the process serves",
-    "webhook.admission.serve_worker": "runs in the worker processes, `serve` in their parent",
     "webhook.admission.policy_events": "runs in a process of its own, which `serve` starts",
     "webhook.admission.tracing": "imported only with `--trace`, because its package is an extra",
     "webhook.audit.facts": "the implementation of `Facts` for audits; the scan fills it",

@@ -16,6 +16,9 @@ from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.webhook.admission.gate import Gate, Rules
+from gpugate.webhook.admission.policy_guard import Guard, Guarding
+from gpugate.webhook.own_policies.load import load_sources
+from gpugate.webhook.own_policies.sources import PolicySource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,15 +49,18 @@ class _Work(NamedTuple):
 
 
 def measure() -> Iterator[Measured]:
-    """Measure reviews with ten, thirty and all policies bound, and what it takes to load the instance types.
+    """Measure reviews with ten, thirty and all policies bound, with policies outside the library, and what loading takes.
 
     All are run in turns, so that a slow minute of the machine does not fall on one of them.
     """
+    guarding = Guarding(Guard(1))
+    guarding.enter(0, counts_cpu=True)
     works = (
         *_reviews("10 policies", tuple(policy for policy in CATALOG if policy.id in FIRST_TEN), 200, 400),
         *_reviews("30 policies", _share(30), 300, 1000),
         *_reviews("all policies", CATALOG, 300, 1000),
         *_largest(),
+        *_own_policies(guarding),
         _Work("instance types loaded, CPU", "ms", 15, 5, load_instance_types),
     )
     runs: dict[str, list[float]] = {work.name: [] for work in works}
@@ -63,6 +69,7 @@ def measure() -> Iterator[Measured]:
             seconds = _cpu(work)
             if repetition >= 0:
                 runs[work.name].append(seconds)
+    guarding.leave()
     for work in works:
         yield Measured(figure(work.name, runs[work.name], work.unit), work.aim)
 
@@ -92,6 +99,69 @@ def _gpu_pod(containers: int, variables: int) -> bytes:
     many = [{**first, "name": f"c{number}", "env": env} for number in range(containers)]
     captured["request"]["object"]["spec"]["containers"] = many
     return json.dumps(captured).encode()
+
+
+_PYTHON: Final = '''"""Pod on hardware that team {number} does not use."""
+
+from gpugate.policies.sdk.findings import Violation
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, gpu_demand
+from gpugate.policies.sdk.objects import POD
+from gpugate.policies.sdk.policy import validates
+
+SDK = 1
+
+
+@validates(POD, needs=CLAIM_NEEDS, concerns=MAY_DEMAND)
+def check(pod, ctx):
+    name = pod["spec", "nodeSelector", "karpenter.k8s.aws/instance-gpu-name"]
+    if name.text == "h{number}" and pod["metadata", "namespace"].text and ctx.derived(gpu_demand):
+        yield Violation(name.path, "selects hardware of another team")
+'''
+_CEL: Final = """apiVersion: gpugate.dev/v1
+kind: Policy
+id: acme/rule-{number}
+title: Pod on hardware that team {number} does not use
+why: It is reserved.
+match:
+  kinds: [Pod]
+validations:
+  - expression: >-
+      gpu.pod.gpus <= {number}00 && (!has(object.spec.nodeSelector) ||
+      object.spec.?nodeSelector['karpenter.k8s.aws/instance-gpu-name'].orValue('') != 'h{number}')
+    message: selects hardware of another team
+    path: spec.nodeSelector
+"""
+
+
+def _sources(count: int, language: str) -> tuple[PolicySource, ...]:
+    """So many policies outside the library, each in a file of its own."""
+    text, suffix = {"Python": (_PYTHON, "py"), "CEL": (_CEL, "yaml")}[language]
+    return tuple(
+        PolicySource("acme", f"rule_{number}", f"acme/rule_{number}.{suffix}", text.format(number=number).encode(), "")
+        for number in range(1, count + 1)
+    )
+
+
+def _own_policies(guarding: Guarding) -> Iterator[_Work]:
+    """Policies outside the library, guarded as in the server, and what it takes to load fifty."""
+    guarding.guard.accept(b"bench".ljust(16))
+    review_of_pod = review("pod-create-gpu-untolerated.mutate", 6144)
+    aims = {0: 300, 10: 400, 25: 600, 50: 900}
+    for language in ("Python", "CEL"):
+        for count, aim in aims.items():
+            own = [policy.policy for policy in load_sources(_sources(count, language))]
+            policies = (*CATALOG, *guarding.guarded(own, b"bench".ljust(16)))
+            rules = Rules(bind(policies, PolicyConfig()), "bench")
+            gate = Gate(rules, NoFacts(), lambda: dt.datetime.now(dt.UTC))
+            yield _Work(
+                f"all policies and {count} own in {language}: /validate, a Pod of 6 KB, CPU",
+                "us",
+                aim,
+                200,
+                lambda gate=gate: gate.validate(review_of_pod),
+            )
+        fifty = _sources(50, language)
+        yield _Work(f"50 own policies in {language} loaded, CPU", "ms", 150, 1, lambda fifty=fifty: load_sources(fifty))
 
 
 def _share(count: int) -> tuple[Policy, ...]:

@@ -35,7 +35,9 @@ from gpugate.webhook.check.flags import FORMATS, ReportWriter
 from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.run import check
 from gpugate.webhook.manifests.inputs import Input
+from gpugate.webhook.manifests.policy_documents import read_policies
 from gpugate.webhook.manifests.policy_file import parse_policy_file
+from gpugate.webhook.own_policies.scaffold import constant_of, document_of
 from gpugate.webhook.project.read import read_project
 from gpugate.webhook.report.located import Sort
 from gpugate.webhook.report.view import View
@@ -149,6 +151,39 @@ def policies() -> Target:
         yield b"apiVersion: v1\nkind: ConfigMap\ndata:\n  policy.yaml: |\n    kind: PolicyConfig\n"
 
     return Target(run, seeds, (*_WORDS, *(policy.id for policy in CATALOG)))
+
+
+def documents() -> Target:
+    """Files with policies in CEL; those that load are evaluated on a Pod, and none breaks."""
+    (pod,) = _files("tests/fixtures/reviews/pod-create-gpu-untolerated.mutate.json")
+    broken: list[str] = []
+
+    def observe(observation: Observation) -> None:
+        if observation.verdict:
+            broken.extend(each.error for each in observation.verdict.outcomes if each.error)
+
+    def run(data: bytes) -> None:
+        broken.clear()
+        try:
+            loaded = read_policies("policy.yaml", data)
+        except GpugateError:
+            return
+        unique = {policy.id: policy for policy in loaded}
+        rules = Rules(bind(unique.values(), PolicyConfig(mode=None)), "fuzz")
+        Gate(rules, NoFacts(), lambda: _NOW, observe).validate(pod)
+        assert not broken, broken
+
+    def seeds() -> Iterator[bytes]:
+        for page in _files("docs/cel-policies.md"):
+            yield from (block.encode() for block in re.findall(r"```yaml cel\n(.*?)```", page.decode(), re.DOTALL))
+        constants = dict.fromkeys(map(constant_of, ("Pod", "NodePool", "ScaledObject")))
+        yield from (text.encode() for constant in constants for text in document_of("acme/x", constant).values())
+
+    words = """id title why mode match kinds namespaces operations conditions params validations expression message
+        messageExpression path fix examples allowed denied gpu.pod.gpus gpu.pod.resources gpu.pod.workloadClass object oldObject
+        request.operation namespaceObject params. has( .all(x, .exists(x, .map(x, .filter(x, .matches( quantity( size( .orValue(
+        .? [? == != <= >= && || ! + - * / % in ? : true false null 0 1u 1.5 'a' r'\\d' b'x' [] {} duration( string( int( dyn("""
+    return Target(run, seeds, (*_WORDS, *_FIELDS, *words.split()))
 
 
 def projects() -> Target:
@@ -332,4 +367,6 @@ disruption consolidateAfter Never nodeSelector affinity triggers scaleTargetRef 
 deletionTimestamp finalizers operation CREATE UPDATE DELETE CONNECT object oldObject subResource dryRun uid userInfo groups"""
 _FIELDS: Final = tuple(_MEMBERS.split())
 
-TARGETS: Final = {target.__name__: target for target in (reviews, manifests, policies, projects, expressions, heads)}
+TARGETS: Final = {
+    target.__name__: target for target in (reviews, manifests, policies, documents, projects, expressions, heads)
+}
