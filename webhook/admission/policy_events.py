@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.cluster.options import ClusterOptions
 
 _API: Final = "events.k8s.io/v1"
-_CONTROLLER: Final = "gpugate.dev/webhook"
+_CONTROLLER: Final = "gpugate"
 # `k8s.io/kubernetes` pkg/apis/core/validation/events.go, v1.36.
 _LONGEST_INSTANCE: Final = 128
 _READ_SECONDS: Final = 5.0
