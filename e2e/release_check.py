@@ -1,7 +1,8 @@
 """Builds the wheel and the sdist, installs each into an empty environment, and runs the program there.
 
-Run it with `make release-check`. With the base dependencies alone it runs `check` and `audit --from`; with those of the
-extra `webhook` also `serve`, which has to start, answer its health probe and stop. Exits with 1 at the first failure.
+Run it with `make release-check`. With the base dependencies alone it runs `check`, `audit --from` and what `new-policy` writes;
+with those of the extra `webhook` also `serve`, which has to start, answer its health probe and stop. Exits with 1 at the first
+failure.
 """
 
 from __future__ import annotations
@@ -26,6 +27,17 @@ LOCKS = ROOT / "requirements"
 DIST = ROOT / "dist"
 MANIFEST = ROOT / "tests" / "fixtures" / "manifests" / "scaledobject-model-a.yaml"
 DUMP = ROOT / "tests" / "fixtures" / "dumps" / "ml-platform"
+OBJECTS = """apiVersion: v1
+kind: Namespace
+metadata: {name: bad}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: bad, namespace: default}
+spec:
+  containers:
+    - {name: main, image: "registry.example.com/main:1"}
+"""
 PATIENCE_SECONDS = 60
 BACKEND = "from setuptools import build_meta; print(build_meta.build_{}({!r}))"
 
@@ -72,8 +84,23 @@ def tried(artifact: Path, environment: Path) -> None:
     step("check", f"{len(report['findings'])} findings in {report['summary']['objects']} objects")
     audit = json.loads(run([gpugate, "audit", "--from", DUMP, "-o", "json"], directory))
     step("audit --from", f"schema {audit['schema']}")
+    step("new-policy", own_policies(gpugate, environment / "own"))
     install(environment, "--require-hashes", "-r", LOCKS / "runtime.txt")
     step("serve", served(gpugate, directory))
+
+
+def own_policies(gpugate: Path, directory: Path) -> str:
+    """In an empty folder, write a policy in Python and one in CEL, test them, and check a file with what both deny."""
+    directory.mkdir()
+    for policy, kind, language in (("acme/bad-pod", "Pod", ()), ("acme/bad-namespace", "Namespace", ("--cel",))):
+        run([gpugate, "new-policy", policy, "--kind", kind, *language], directory)
+    passed = run([gpugate, "test", "policies"], directory).splitlines()[-1]
+    (directory / "objects.yaml").write_text(OBJECTS, encoding="utf-8")
+    report = json.loads(run([gpugate, "check", "--select", "acme/*", "-o", "json"], directory, codes={1}))
+    found = sorted(finding["policy"] for finding in report["findings"])
+    if found != ["acme/bad-namespace", "acme/bad-pod"]:
+        raise SystemExit(f"error: own policies found {found}")
+    return f"{passed}; {' and '.join(found)} found"
 
 
 def served(gpugate: Path, directory: Path) -> str:
