@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gpugate.policies.sdk.field import Json, Path
+    from gpugate.policies.sdk.platform import WorkingHours
     from gpugate.policies.sdk.pod_templates import TemplatePath
 
 
@@ -226,6 +227,7 @@ def parse_config(document: Json) -> PolicyConfig:
         check_types(config.platform.catalogue.types)
     except CatalogueError as error:
         raise ConfigError(("platform", "catalogue", *error.path), error.message) from None
+    _check_hours(config.platform.working_hours)
     if "" in config.namespaces:
         raise ConfigError(("namespaces", ""), "is empty: write a namespace, or a pattern such as `team-*`")
     return config
@@ -257,6 +259,15 @@ _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}", re.ASCII)
 _TEMPLATE_PATH: Final = re.compile(
     r"[A-Za-z_][A-Za-z0-9_-]{0,62}(\[\*\]|\.\*|\.[A-Za-z_][A-Za-z0-9_-]{0,62}){0,15}", re.ASCII
 )
+
+
+def _check_hours(entries: tuple[WorkingHours, ...]) -> None:
+    for index, hours in enumerate(entries):
+        if hours.end <= hours.start:
+            place = ("platform", "working_hours", index, "end")
+            raise ConfigError(
+                place, f"is not after the start {hours.start}: write two entries for hours that pass midnight"
+            )
 
 
 def _check_templates(entries: tuple[PodTemplateEntry, ...]) -> None:

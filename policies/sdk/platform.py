@@ -72,6 +72,29 @@ class WorkloadClasses(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 _SHIPPED_CLASSES: Final = WorkloadClasses()
 
 
+Day: TypeAlias = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+DAYS: Final[tuple[Day, ...]] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_Time: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$")]
+
+
+class WorkingHours(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """When the Pods of some namespaces are expected to work, such as notebooks that are used by day.
+
+    Attributes:
+        namespaces: names or patterns of namespaces.
+        days: the days of the week.
+        start: the begin of each day's working hours, such as 08:00.
+        end: their end, later on the same day, such as 18:00; 24:00 is midnight.
+        time_zone: the time zone of the hours, such as Europe/Berlin.
+    """
+
+    namespaces: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    days: Annotated[tuple[Day, ...], msgspec.Meta(min_length=1)] = DAYS[:5]
+    start: _Time = "08:00"
+    end: _Time = "18:00"
+    time_zone: str = "UTC"
+
+
 class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
     """Taints, accelerators and workload classes of this platform.
 
@@ -89,6 +112,7 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         ec2: whether the nodes are EC2 instances. If null, they are if a NodePool refers to a node class of EC2 or EKS Auto
             Mode.
         catalogue: instance types of nodes that are not EC2 instances.
+        working_hours: when namespaces work. The audit judges the use of their GPUs within these hours.
     """
 
     taints: dict[str, tuple[Taint, ...]] = {}
@@ -98,6 +122,7 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     extended_resource_toleration: bool = False
     ec2: bool | None = None
     catalogue: Catalogue = Catalogue()
+    working_hours: tuple[WorkingHours, ...] = ()
 
     @cached_property
     def listed_types(self) -> InstanceTypes | None:

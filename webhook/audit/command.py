@@ -23,6 +23,7 @@ from gpugate.webhook.audit.compare import compare
 from gpugate.webhook.audit.cost.gpu_metrics import Window
 from gpugate.webhook.audit.cost.prices import Prices, read_price_table
 from gpugate.webhook.audit.cost.summary import cost_of
+from gpugate.webhook.audit.cost.working_hours import check_zones
 from gpugate.webhook.audit.dump import DumpSource
 from gpugate.webhook.audit.exemptions import exemptions
 from gpugate.webhook.audit.flags import parser
@@ -436,7 +437,8 @@ def _with_cost(scanned: Scan, plan: Plan, ruleset: Ruleset, window: Window) -> t
         return report, ()
     config, inventory = ruleset.config, scanned.inventory
     nodes = {node.name for node in inventory.nodes}
-    measured, usage = measure(plan.server, window, nodes, report.time) if plan.server else (None, None)
+    hours = config.platform.working_hours
+    measured, usage = measure(plan.server, window, nodes, report.time, hours) if plan.server else (None, None)
     prices = plan.prices.extended(inventory.types)
     money = cost_of(inventory, report.audited, prices, config.platform, config.target, measured)
     if money is None:
@@ -550,6 +552,8 @@ def _audit(args: argparse.Namespace, wanted: Wanted) -> int:
         if connection:
             stack.callback(connection.close)
         bound_rules = rules(wanted, connection)
+        if beforehand.server:
+            check_zones(bound_rules.ruleset.config.platform.working_hours)
         result = _scanned(args, bound_rules, chosen, connection, name, throttle)
         window = Window(args.prometheus_window, dict(args.prometheus_metric), tuple(args.prometheus_matcher))
         report = costed(result, beforehand, bound_rules.ruleset, window)

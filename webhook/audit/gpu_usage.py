@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gpugate.webhook.audit.cost.gpu_metrics import Signal, readings, requests
 from gpugate.webhook.audit.cost.gpu_use import Measured, by_owner, summed
+from gpugate.webhook.audit.cost.working_hours import WorkingTime
 from gpugate.webhook.audit.model import AuditReport, NotEvaluated, OwnerUse, Usage, Use
 from gpugate.webhook.audit.prometheus import Budget, QueryError
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Collection, Iterable, Sequence
 
+    from gpugate.policies.sdk.platform import WorkingHours
     from gpugate.webhook.audit.cost.gpu_metrics import Window
     from gpugate.webhook.audit.cost.gpu_use import PodUse
     from gpugate.webhook.audit.prometheus import Prometheus, Series
@@ -38,7 +40,9 @@ _NO_SERIES: Final = (
 )
 
 
-def measure(server: Prometheus, window: Window, nodes: Collection[str], end: dt.datetime) -> tuple[Measured, Usage]:
+def measure(
+    server: Prometheus, window: Window, nodes: Collection[str], end: dt.datetime, hours: Sequence[WorkingHours] = ()
+) -> tuple[Measured, Usage]:
     """Send the queries, at most one for each signal unless the server refuses them for their size.
 
     If a required query fails, the use of all GPUs is unknown.
@@ -48,7 +52,9 @@ def measure(server: Prometheus, window: Window, nodes: Collection[str], end: dt.
         window: the window, which ends now.
         nodes: the names of the nodes.
         end: the time of the audit.
+        hours: the working hours of namespaces, whose time zones are known.
     """
+    working = WorkingTime(hours, end, window.seconds)
     budget = Budget(server, server.timeout * _TIMES)
     answers: dict[Signal, Sequence[Series]] = {}
     problems: list[str] = []
@@ -66,7 +72,7 @@ def measure(server: Prometheus, window: Window, nodes: Collection[str], end: dt.
         problems.append(_NO_SERIES)
     problems += (f"warning of the server: {warning}" for warning in server.warnings)
     usage = Usage(server.url, window.seconds, budget.sent, 0.0, tuple(problems))
-    return Measured(window, end, measured, requests(answers.get(Signal.REQUESTS_MAX, ()))), usage
+    return Measured(window, end, measured, requests(answers.get(Signal.REQUESTS_MAX, ())), working.of), usage
 
 
 def with_usage(report: AuditReport, usage: Usage, uses: Iterable[PodUse], window: Window) -> AuditReport:

@@ -54,6 +54,9 @@ COST_DEFINITIONS: Final = {
     "doubtful": "The engine activity stayed below 1 %, but the utilization exceeded 5 %, or the mean power exceeded a third of the power limit of "
     "the model (at least 45 W). The exporter probably reports a wrong activity.",
     "unknown": "There is no series, too few samples, or the Pod is younger than the window. Such a GPU never counts as idle.",
+    "working hours": "The hours in which the Pods of a namespace are expected to work, from platform.working_hours in the policy file. A GPU counts as idle, "
+    "parked or under-used only if at least four of these hours are in the window (or all of a shorter window). The mean activity is then "
+    "the highest that it can have been within them. Work outside these hours counts too, so such a GPU is not idle.",
     "team": "The value of the first label that pods/missing-cost-labels requires (default: team), of the Pod or of its namespace.",
     "budget": "What idle and parked GPUs may cost per hour, from --idle-budget. Unallocated GPUs do not count towards it.",
     "month": "The hourly figure times --hours-per-month (default: 730).",

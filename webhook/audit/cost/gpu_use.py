@@ -18,7 +18,7 @@ from gpugate.webhook.audit.cost.gpu_nodes import share
 from gpugate.webhook.audit.model import DeviceUse, Use, Used
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from gpugate.webhook.audit.cost.gpu_metrics import Window
     from gpugate.webhook.audit.cost.gpu_nodes import GpuNode, Holding
@@ -30,6 +30,8 @@ ACTIVE: Final = 0.01
 UNDER_USED: Final = 0.2
 """The mean engine activity below which a GPU is under-used."""
 LEAST_COVERAGE: Final = 0.9
+LEAST_WORKING: Final = 4 * 3600
+"""The seconds of working time that a window needs for a verdict of waste; all of a shorter window."""
 PARKED_MEMORY: Final = 0.1
 """The share of used memory above which an idle GPU is parked."""
 _BUSY_UTILIZATION: Final = 5.0  # percent
@@ -48,14 +50,22 @@ _LIMITS: Final = tuple(
 )  # fmt: skip
 
 
+def _always(_namespace: str) -> float | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a Prometheus measured: readings of devices, highest number of requests by Pod, the window, and its end."""
+    """What a Prometheus measured: readings of devices, highest number of requests by Pod, the window, and its end.
+
+    `working` is namespace -> the seconds of the window in which it works; None if it is not known to have working hours.
+    """
 
     window: Window
     end: dt.datetime
     readings: Sequence[Reading]
     requests: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    working: Callable[[str], float | None] = _always
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +194,8 @@ class _Evaluation:
 
     def _verdict(self, reading: Reading, pod: GpuPod, node: GpuNode | None, note: str = "") -> _Verdict:
         watts, window = self._watts(reading), self._measured.window
-        use, reason = use_of(reading, watts, window, young=_younger(pod, self._measured))
+        working = self._measured.working(pod.namespace)
+        use, reason = use_of(reading, watts, window, young=_younger(pod, self._measured), working=working)
         most = self._measured.requests.get((pod.namespace, pod.name))
         if use in _WASTE and most is not None:
             reason += f", at most {most:g} requests at a time"
@@ -292,7 +303,9 @@ def _younger(pod: GpuPod, measured: Measured) -> str:
     return f"the Pod started {max(age, 0) / 3600:.1f} h ago, within the window of {measured.window.text}"
 
 
-def use_of(reading: Reading, watts: float | None, window: Window, *, young: str = "") -> tuple[Use, str]:
+def use_of(
+    reading: Reading, watts: float | None, window: Window, *, young: str = "", working: float | None = None
+) -> tuple[Use, str]:
     """Return the use of a device, and the evidence for it.
 
     Args:
@@ -300,11 +313,16 @@ def use_of(reading: Reading, watts: float | None, window: Window, *, young: str 
         watts: its mean power, or that of the GPU if no slice of it works; None if unknown.
         window: the window.
         young: why the Pod is too young for a verdict of waste; empty if it is not.
+        working: the seconds of the window in which its namespace works; None if all of it counts. All activity could have been
+            in these seconds, so the mean within them is at most that of the window by their share.
     """
     values = reading.values
     most, mean = values.get(Signal.ENGINE_MAX), values.get(Signal.ENGINE_MEAN)
     coverage = min(1.0, values.get(Signal.SAMPLES, 0.0) * window.step / window.seconds)
     gap = young or (f"samples for only {coverage:.0%} of {window.text}" if coverage < LEAST_COVERAGE else "")
+    gap = gap or _outside(working, window)
+    if mean is not None and working:
+        mean = min(1.0, mean * window.seconds / working)
     doubt = _doubt(reading, watts)
     used = memory_share(values)
     if most is None:
@@ -319,7 +337,16 @@ def use_of(reading: Reading, watts: float | None, window: Window, *, young: str 
         use, note = Use.UNDER_USED, ""
     else:
         use, note = (Use.PARKED if used is not None and used > PARKED_MEMORY else Use.IDLE), ""
+    if working is not None:
+        note = "; ".join(filter(None, (note, f"{working / 3600:g} working hours in {window.text}")))
     return use, "; ".join(filter(None, (note, _evidence(reading, watts, coverage, window))))
+
+
+def _outside(working: float | None, window: Window) -> str:
+    """Return why a window has too few working hours for a verdict of waste; empty if it has enough."""
+    if working is None or working >= min(LEAST_WORKING, window.seconds):
+        return ""
+    return f"fewer than {min(LEAST_WORKING, window.seconds) / 3600:g} working hours in the window"
 
 
 def _doubt(reading: Reading, watts: float | None) -> str:
