@@ -207,6 +207,26 @@ def test_everything_is_there_without_scripts(opened: Open, audit: AuditReport, s
     expect(entry.locator("li").first).to_be_visible()
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_figures_of_gpus_fit_the_screen(
+    scheme: str, width: int, opened: Open, measured: AuditReport, screenshots: Path
+) -> None:
+    page = opened(measured, scheme=scheme, width=width)
+    page.screenshot(path=screenshots / f"gpus-{scheme}-{width}.png")
+    for section in ("trend", "idle", "spending"):
+        page.locator(f"#{section}").screenshot(path=screenshots / f"{section}-{scheme}-{width}.png")
+
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    # No figure of an idle GPU is beyond the edge of its table.
+    assert page.evaluate(f"{_IDLE}.scrollWidth - {_IDLE}.clientWidth") == 0
+    assert min(page.evaluate(_LINES)) > 20
+
+
+_IDLE = "document.querySelector('#idle .scroll')"
+_LINES = "[...document.querySelectorAll('#trend svg')].map(line => line.getBoundingClientRect().height)"
+
+
 def test_a_narrow_screen_does_not_scroll_sideways(opened: Open, audit: AuditReport, screenshots: Path) -> None:
     page = opened(audit, width=390)
     page.screenshot(path=screenshots / "narrow.png", full_page=True)

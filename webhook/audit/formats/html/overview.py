@@ -68,7 +68,9 @@ def tiles(report: AuditReport) -> Html:
     ]
     summary = ", ".join(f"{counts[action]:,} {VERBS[action]}" for action in Action)
     exempt = sum(1 for _ in suppressed(report))
-    notes = [f"{counts[Action.RECORD]:,} more objects would only be recorded."] if counts[Action.RECORD] else []
+    notes = (
+        [f"{say.plural(counts[Action.RECORD], 'more object')} would only be recorded."] if counts[Action.RECORD] else []
+    )
     notes += [f"{say.plural(exempt, 'finding')} with an exemption."] if exempt else []
     return tag(
         "section",
