@@ -264,9 +264,9 @@ _TEMPLATE_PATH: Final = re.compile(
 def _check_hours(entries: tuple[WorkingHours, ...]) -> None:
     for index, hours in enumerate(entries):
         if hours.end <= hours.start:
-            place = ("platform", "working_hours", index, "end")
+            path = ("platform", "working_hours", index, "end")
             raise ConfigError(
-                place, f"is not after the start {hours.start}: write two entries for hours that pass midnight"
+                path, f"is not after the start {hours.start}: write two entries for hours that pass midnight"
             )
 
 

@@ -82,10 +82,10 @@ class Due:
         # The stance of each policy without exemptions; empty where the namespace decides it.
         self.stances = {rule.policy.id: standings[rule.policy.id].stance for rule, _ in bound} if standings else {}
         self._readers = tuple(dict.fromkeys(readers[id(handler)] for _, handler in bound if id(handler) in readers))
-        places = {reader: place for place, reader in enumerate(self._readers)}
-        # For each handler, the place of its reader and whether the cluster may name further accelerators for it.
+        indices = {reader: index for index, reader in enumerate(self._readers)}
+        # For each handler, the index of its reader and whether the cluster may name further accelerators for it.
         self._filters = tuple(
-            (places[readers[id(handler)]], any(need.kind is DEVICE_CLASS for need in handler.needs))
+            (indices[readers[id(handler)]], any(need.kind is DEVICE_CLASS for need in handler.needs))
             if id(handler) in readers
             else None
             for _, handler in bound

@@ -56,7 +56,7 @@ def test_other_groups_are_left_out(tmp_path: Path) -> None:
 
 
 RULES: dict[str, tuple[dict[str, Any], str]] = {
-    "a function": ({"x-kubernetes-validations": [{"rule": "isURL(self)"}]}, "the rule `isURL(self)`: the function `isURL`"),
+    "a function": ({"x-kubernetes-validations": [{"rule": "isURL(self)"}]}, "unknown function `isURL` (the rule `isURL(self)`)"),
     "a pattern": ({"type": "string", "pattern": "(?=a)"}, "groups or flags"),
     "a word": ({"maxLenght": 5}, "maxLenght is no part"),
 }  # fmt: skip

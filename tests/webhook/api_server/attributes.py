@@ -30,11 +30,12 @@ class GroupVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A kind and the resource it is served as."""
+    """A kind and the resource it is served as; `resource_version` is that of the resource where the kind has another."""
 
     version: GroupVersion
     kind: str
     resource: str
+    resource_version: GroupVersion | None = None
 
     @classmethod
     def of(cls, obj: Json) -> Endpoint:
@@ -110,8 +111,8 @@ def connect(pod: Json, subresource: str, options_kind: str, **fields: Any) -> At
 
 def subresource(parent: Json, name: str, obj: Json, old: Json | None = None) -> Attributes:
     """A request to a subresource whose objects may be of another kind: a Scale of a Deployment, a Binding of a Pod."""
-    resource = Endpoint.of(parent).resource
-    endpoint = replace(Endpoint.of(obj), resource=resource)
+    of_resource = Endpoint.of(parent)
+    endpoint = replace(Endpoint.of(obj), resource=of_resource.resource, resource_version=of_resource.version)
     made = create(obj) if old is None else update(old, obj)
     of_parent = _of(parent, operation=made.operation)
     return replace(made, endpoint=endpoint, subresource=name, name=of_parent.name, namespace=of_parent.namespace)

@@ -56,4 +56,5 @@ def _kind(endpoint: Endpoint) -> Json:
 
 
 def _resource(endpoint: Endpoint) -> Json:
-    return {"group": endpoint.version.group, "version": endpoint.version.version, "resource": endpoint.resource}
+    version = endpoint.resource_version or endpoint.version
+    return {"group": version.group, "version": version.version, "resource": endpoint.resource}

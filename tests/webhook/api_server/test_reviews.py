@@ -19,7 +19,8 @@ def attributes_of(request: dict[str, Any]) -> Attributes:
 
     def endpoint(members: tuple[str, str]) -> Endpoint:
         kind, resource = (request[member] for member in members)
-        return Endpoint(GroupVersion(kind["group"], kind["version"]), kind["kind"], resource["resource"])
+        versions = [GroupVersion(of["group"], of["version"]) for of in (kind, resource)]
+        return Endpoint(versions[0], kind["kind"], resource["resource"], versions[1])
 
     return Attributes(
         operation=request["operation"],
@@ -83,6 +84,7 @@ DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name"
                 "subResource": "scale",
                 "requestSubResource": "scale",
                 "kind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
+                "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
             },
             id="scale",
         ),

@@ -125,8 +125,8 @@ ALONE = {
     "pod-long-training-job: Pod long-training-job": {"pods/missing-cost-labels"},
     "pod-training-job: Pod training-job": {"pods/missing-cost-labels"},
     "poddisruptionbudget-inference-server: PodDisruptionBudget inference-server-pdb": NOTHING,
-    "prometheusrule-gpu-alerts: PrometheusRule gpu-alerts": NOTHING,
-    "prometheusrule-karpenter-gpu-alerts: PrometheusRule karpenter-gpu-alerts": NOTHING,
+    "prometheusrule-gpu-alerts: PrometheusRule gpu-alerts": {"monitoring/wrong-formula"},
+    "prometheusrule-karpenter-gpu-alerts: PrometheusRule karpenter-gpu-alerts": {"monitoring/stale-metric"},
     "resourceclaimtemplate-mig-1g10gb: ResourceClaimTemplate mig-1g10gb": {
         "claims/invalid-device-class",
         "claims/removed-api",

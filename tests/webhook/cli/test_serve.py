@@ -181,7 +181,7 @@ HELP = {
         "--max-connections": "N",
         "--max-connections-per-source": "N",
     },
-    "policies": {"--policy-file": "FILE", "--policy-path": "DIR"},
+    "policies": {"--policy-file": "FILE", "--shadow-policy-file": "FILE", "--policy-path": "DIR"},
     "cluster data": {"--kubeconfig": "FILE", "--context": "NAME", "--no-cluster": ""},
     "certificate files": {"--tls-cert": "FILE", "--tls-key": "FILE", "--ca-file": "FILE", "--tls-san": "NAME"},
     "managed certificates (with --certificate-secret)": {
