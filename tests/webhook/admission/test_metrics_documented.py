@@ -101,4 +101,5 @@ def test_the_page_lists_the_values_of_a_label(label: str, values: set[str]) -> N
 
 def test_alerts_name_metrics_that_exist() -> None:
     named = set(re.findall(r"gpugate_[a-z_]+", PAGE.partition("## What to alert on")[2]))
-    assert {name.removesuffix("_bucket") for name in named} <= {metric.name for metric in METRICS}
+    of_audits = {name for row in rows("## Metrics of the audit") for name in words(row[0])}
+    assert {name.removesuffix("_bucket") for name in named} <= {metric.name for metric in METRICS} | of_audits
