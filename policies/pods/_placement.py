@@ -25,11 +25,12 @@ from gpugate.policies.sdk.field import UnknownValueError
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.gpu_demand import gpu_demand
 from gpugate.policies.sdk.node_pools import (
-    AUTO_MODE,
-    AWS,
     INSTANCE_TYPES,
     NODE_POOL_LABEL,
+    catalogue_of,
+    catalogues,
     is_for_accelerators,
+    meeting,
     pool_requirements,
     provider,
 )
@@ -356,6 +357,13 @@ POOL_NEED: Final = Need(NODE_POOL, ("spec.template",))
 _KNOWN: Final = ("karpenter.sh/", "karpenter.k8s.aws/", "node.kubernetes.io/", "kubernetes.io/", "topology.")
 
 
+class SomeTypes(Struct, frozen=True):
+    """Some instance types, as a set of positions in a catalogue."""
+
+    catalogue: InstanceTypes
+    types: int
+
+
 class PoolMatch(Struct, frozen=True):
     """NodePools that may launch the same nodes for a Pod.
 
@@ -367,7 +375,7 @@ class PoolMatch(Struct, frozen=True):
 
     pools: tuple[Field, ...]
     requirements: Requirements
-    types: int | None
+    types: SomeTypes | None
 
 
 def gpu_pools(pod: Field, ctx: AnyContext) -> tuple[PoolMatch, ...]:
@@ -382,7 +390,7 @@ def pools_for(pod: Field, demand: GpuDemand, ctx: AnyContext) -> Iterator[PoolMa
     """
     pools = ctx.facts.list(NODE_POOL)
     wanted = ctx.derived(alternatives)
-    offering = _offering(demand, ctx.table(INSTANCE_TYPES))
+    offering: dict[int, int] = {}
     # Computed once for equal taints: a cluster has many pools and few different taints.
     keep_off: dict[tuple[tuple[Taint, str], ...], bool] = {}
     for group in derived(pools, _alike, ctx) if isinstance(pools, Known) else ():
@@ -394,8 +402,16 @@ def pools_for(pod: Field, demand: GpuDemand, ctx: AnyContext) -> Iterator[PoolMa
             continue
         for required in wanted:
             match = group.alone if group.alone and not required else _match(group.pools, required)
-            if match and (match.types is None or match.types & offering):
-                yield match
+            if match is None:
+                continue
+            if match.types is not None:
+                catalogue = match.types.catalogue
+                key = id(catalogue)
+                if key not in offering:
+                    offering[key] = _offering(demand, catalogue)
+                if not match.types.types & offering[key]:
+                    continue
+            yield match
 
 
 def _match(group: tuple[AnyContext, ...], required: Requirements) -> PoolMatch | None:
@@ -409,14 +425,28 @@ def _match(group: tuple[AnyContext, ...], required: Requirements) -> PoolMatch |
     return PoolMatch(chosen, both, first.derived(_own_types) if both is own else _types(both, first))
 
 
-def all_types(matches: Sequence[PoolMatch]) -> int | None:
-    """Return the instance types of all matches; None if those of one match are unknown."""
-    types = 0
+def all_types(matches: Sequence[PoolMatch]) -> SomeTypes | None:
+    """Return the instance types of all matches; None if those of one are unknown, or of another catalogue."""
+    combined: SomeTypes | None = None
     for match in matches:
-        if match.types is None:
+        some = match.types
+        if some is None or (combined is not None and some.catalogue is not combined.catalogue):
             return None
-        types |= match.types
-    return types
+        combined = SomeTypes(some.catalogue, some.types | (combined.types if combined else 0))
+    return combined
+
+
+def selected_by_name(ctx: AnyContext) -> SomeTypes | None:
+    """Return the instance types that a Pod selects, whatever NodePools there are; None where no catalogue has them."""
+    wanted = ctx.derived(alternatives)
+    for catalogue in catalogues(ctx):
+        by_alternative = [meeting(required, catalogue) for required in wanted]
+        if any(by_alternative) and None not in by_alternative:
+            types = 0
+            for some in by_alternative:
+                types |= some or 0
+            return SomeTypes(catalogue, types)
+    return None
 
 
 class _Alike(Struct, frozen=True):
@@ -442,7 +472,7 @@ def _alike(pools: Known, ctx: AnyContext) -> tuple[_Alike, ...]:
             constraints = (
                 around.derived(_keeping_off),
                 frozenset(around.derived(pool_requirements).items()),
-                _has_known_types(around),
+                catalogue_of(provider(around.subject, around), around) is around.table(INSTANCE_TYPES),
             )
         except UnknownValueError:
             unknown.append(_Alike((around,)))
@@ -478,17 +508,15 @@ def _both(own: Requirements, required: Requirements) -> Requirements | None:
     return combined
 
 
-def _has_known_types(around: AnyContext) -> bool:
-    return provider(around.subject, around) in {AWS, AUTO_MODE}
-
-
-def _own_types(_pool: Field, ctx: AnyContext) -> int | None:
+def _own_types(_pool: Field, ctx: AnyContext) -> SomeTypes | None:
     """Return the types that a pool allows for any Pod."""
     return _types(ctx.derived(pool_requirements), ctx)
 
 
-def _types(required: Requirements, pool: AnyContext) -> int | None:
-    return scheduling.matching(required, pool.table(INSTANCE_TYPES)) if _has_known_types(pool) else None
+def _types(required: Requirements, pool: AnyContext) -> SomeTypes | None:
+    catalogue = catalogue_of(provider(pool.subject, pool), pool)
+    types = None if catalogue is None else meeting(required, catalogue)
+    return None if catalogue is None or types is None else SomeTypes(catalogue, types)
 
 
 def _offering(demand: GpuDemand, catalogue: InstanceTypes) -> int:

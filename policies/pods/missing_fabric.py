@@ -133,5 +133,7 @@ def _types(group: Workers) -> int:
     if selected is None:
         return 0
     matches = () if is_bound(pod, ctx) else tuple(pools_for(pod, group.demand, ctx))
-    types = all_types(matches)
-    return 0 if types is None else types or selected
+    if not matches:
+        return selected
+    launched = all_types(matches)
+    return launched.types if launched is not None and launched.catalogue is ctx.table(INSTANCE_TYPES) else 0

@@ -38,7 +38,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._amounts import OWN_AMOUNTS, requested_amounts
-from gpugate.policies.pods._placement import POOL_NEED, all_types, gpu_pools, is_of_daemon_set
+from gpugate.policies.pods._placement import POOL_NEED, all_types, gpu_pools, is_of_daemon_set, selected_by_name
 from gpugate.policies.sdk import quantity
 from gpugate.policies.sdk.commands import runs_benchmark
 from gpugate.policies.sdk.facts import Known, Need, derived
@@ -47,12 +47,12 @@ from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, NAMES_ACCELERATOR
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.objects import LIMIT_RANGE, POD
 from gpugate.policies.sdk.policy import validates
-from gpugate.policies.sdk.scheduling import alternatives, matching
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.data.instance_types import Scale
+    from gpugate.policies.pods._placement import SomeTypes
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
@@ -126,10 +126,13 @@ def _is_positive(written: Field) -> bool:
 
 def _share(resource: str, names: tuple[str, ...], ctx: AnyContext) -> str:
     """Return the CPU and memory per GPU on every type that the Pod can get; empty if unknown."""
-    catalogue = ctx.table(INSTANCE_TYPES)
-    gpus = catalogue.allocatable.get(resource)
-    types = ctx.derived(_types) & catalogue.offering(resource)
-    if gpus is None or types in {0, catalogue.offering(resource)}:
+    candidates = ctx.derived(_types)
+    gpus = candidates.catalogue.allocatable.get(resource) if candidates else None
+    if candidates is None or gpus is None:
+        return ""
+    catalogue, types = candidates.catalogue, candidates.types & candidates.catalogue.offering(resource)
+    # All types of EC2 are those of a Pod that selects none.
+    if not types or (types == catalogue.offering(resource) and catalogue is ctx.table(INSTANCE_TYPES)):
         return ""
     counts = [(count, types & gpus.at_least(count) & ~gpus.at_least(count + 1)) for count in gpus.numbers]
     shares = " and ".join(
@@ -139,15 +142,10 @@ def _share(resource: str, names: tuple[str, ...], ctx: AnyContext) -> str:
     return f": up to {shares} for each GPU fit on every instance type that the Pod can get"
 
 
-def _types(_pod: Field, ctx: AnyContext) -> int:
+def _types(_pod: Field, ctx: AnyContext) -> SomeTypes | None:
     """Return the types of the known NodePools that can launch a node for a Pod, or else those that it selects."""
     matches = ctx.derived(gpu_pools)
-    if matches:
-        return all_types(matches) or 0
-    types = 0
-    for required in ctx.derived(alternatives):
-        types |= matching(required, ctx.table(INSTANCE_TYPES))
-    return types
+    return all_types(matches) if matches else selected_by_name(ctx)
 
 
 def _least(amounts: Scale, types: int) -> int:

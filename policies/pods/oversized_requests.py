@@ -22,7 +22,8 @@ The policy counts a GPU as usable if 2 CPU and 4 GiB remain for it, half of what
 reports a workload if more than half of the other GPUs are not usable, on every instance type that fits. These types are known in two
 cases:
 
-- All NodePools of the cluster are known, and those that can take the Pod are of AWS. For files, this needs `--complete-context`.
+- All NodePools of the cluster are known, and the instance types of those that can take the Pod. For files, this needs
+  `--complete-context`. The types of providers other than AWS come from `platform.catalogue`.
 - The Pod selects instance types by their labels.
 
 Bare Pods, and Pods that select nodes of a node group, are not evaluated.
@@ -40,7 +41,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._amounts import OWN_AMOUNTS
 from gpugate.policies.pods._node_groups import is_bound
-from gpugate.policies.pods._placement import POOL_NEED, all_types, gpu_pools, is_of_daemon_set
+from gpugate.policies.pods._placement import POOL_NEED, all_types, gpu_pools, is_of_daemon_set, selected_by_name
 from gpugate.policies.sdk import quantity
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
@@ -49,12 +50,13 @@ from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.objects import NODE_POOL, POD
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.queues import QUEUE_NEEDS
-from gpugate.policies.sdk.scheduling import alternatives, matching
+from gpugate.policies.sdk.scheduling import alternatives
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.data.instance_types import InstanceTypes, Scale
+    from gpugate.policies.pods._placement import SomeTypes
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.quantity import Amount
@@ -84,13 +86,16 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     if len(demand.resources) != 1 or demand.device_classes or demand.unresolved:
         return
     ((resource, gpus),) = demand.resources.items()
-    catalogue = ctx.table(INSTANCE_TYPES)
-    if resource not in _GPUS or resource not in catalogue.allocatable or is_bound(pod, ctx):
+    if resource not in _GPUS or is_bound(pod, ctx):
         return
     requests = {name: _requested(name, pod) for name in _LEAST}
     pools = ctx.facts.list(NODE_POOL)
     is_complete = isinstance(pools, Known) and pools.complete
-    types = _possible(ctx, is_complete=is_complete) & catalogue.allocatable[resource].at_least(gpus)
+    candidates = _possible(ctx, is_complete=is_complete)
+    if candidates is None or resource not in candidates.catalogue.allocatable:
+        return
+    catalogue = candidates.catalogue
+    types = candidates.types & catalogue.allocatable[resource].at_least(gpus)
     for name, amount in requests.items():
         types &= catalogue.allocatable[name].at_least(amount)
     if not types or _usable(types, resource, gpus, requests, catalogue):
@@ -135,7 +140,7 @@ def _usable(types: int, resource: str, gpus: int, requests: dict[str, int], cata
     return usable
 
 
-def _possible(ctx: AnyContext, *, is_complete: bool) -> int:
+def _possible(ctx: AnyContext, *, is_complete: bool) -> SomeTypes | None:
     """Return the types of the known NodePools that can launch a node for a Pod, or else those that it selects.
 
     If not all NodePools are known, a Pod can get all types that it selects. If a pool has no known types, no types are
@@ -144,11 +149,8 @@ def _possible(ctx: AnyContext, *, is_complete: bool) -> int:
     selects = _selects_types(ctx)
     matches = () if selects and not is_complete else ctx.derived(gpu_pools)
     if matches:
-        return all_types(matches) or 0
-    types = 0
-    for required in ctx.derived(alternatives) if selects else ():
-        types |= matching(required, ctx.table(INSTANCE_TYPES))
-    return types
+        return all_types(matches)
+    return selected_by_name(ctx) if selects else None
 
 
 def _selects_types(ctx: AnyContext) -> bool:

@@ -196,6 +196,14 @@ def catalogue_of(group: str, ctx: AnyContext) -> InstanceTypes | None:
     return next((types for catalogue in _CATALOGUES if (types := catalogue(group, ctx)) is not None), None)
 
 
+def catalogues(ctx: AnyContext) -> Iterator[InstanceTypes]:
+    """Yield the catalogues of instance types, EC2's first; where the Pod selects types, they may be of any of these."""
+    yield ctx.table(INSTANCE_TYPES)
+    own = own_types(ctx)
+    if own is not None:
+        yield own
+
+
 def matching_types(pool: Field, ctx: AnyContext) -> MatchingTypes | None:
     """Return the types that a pool may launch; None if they are unknown.
 
@@ -207,12 +215,25 @@ def matching_types(pool: Field, ctx: AnyContext) -> MatchingTypes | None:
         return None
     entries = tuple(requirement_entries(pool, ctx))
     required = combined(entries)
+    unknown = _names_without_type(required, catalogue)
+    known = meeting(required, catalogue)
+    return None if known is None else MatchingTypes(entries, required, known, unknown, catalogue)
+
+
+def meeting(required: Requirements, catalogue: InstanceTypes) -> int | None:
+    """Return the types that meet requirements; None where types that are not in the catalogue may meet them too."""
+    of_name = required.get(INSTANCE_TYPE)
+    is_named = of_name is not None and not of_name.complement and bool(of_name.values)
+    if not catalogue.complete and (not is_named or _names_without_type(required, catalogue)):
+        return None
+    return scheduling.matching(required, catalogue)
+
+
+def _names_without_type(required: Requirements, catalogue: InstanceTypes) -> tuple[str, ...]:
+    """Return the names of types that are required and that the catalogue does not have."""
     of_name = required.get(INSTANCE_TYPE)
     names = of_name.values if of_name and not of_name.complement else frozenset()
-    unknown = sorted(name for name in names if not catalogue.of(INSTANCE_TYPE, name))
-    if not catalogue.complete and (unknown or not names):
-        return None
-    return MatchingTypes(entries, required, scheduling.matching(required, catalogue), tuple(unknown), catalogue)
+    return tuple(sorted(name for name in names if not catalogue.of(INSTANCE_TYPE, name)))
 
 
 def ec2_types(pool: Field, ctx: AnyContext) -> MatchingTypes | None:
