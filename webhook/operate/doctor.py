@@ -106,7 +106,7 @@ def collect(connection: Connection, options: DoctorOptions, ruleset: Ruleset | N
         OwnPolicyError: a policy outside the library cannot be loaded.
         PolicyFileError: the policy file of the webhook is invalid.
     """
-    own = catalog_from(read_directories(options.policy_paths)).own
+    own = () if ruleset else catalog_from(read_directories(options.policy_paths)).own
     reader = Reader(connection)
     reader.version()
     installation = read_installation(connection, _names(connection, options), now)
