@@ -18,7 +18,8 @@ from oracle.process import Oracle, Refused
 
 import tools
 from gpugate.policies.cel.expressions import Environment, compile_expression
-from gpugate.policies.cel.functions import GLOBAL, MEMBER, double_text
+from gpugate.policies.cel.functions import GLOBAL, MEMBER
+from gpugate.policies.cel.numbers import double_text
 from gpugate.policies.cel.syntax import ExpressionError
 from gpugate.policies.cel.values import DYN, EvaluationError, Scope, type_of
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gpugate.policies.cel import operations
-from gpugate.policies.cel.functions import GLOBAL, MEMBER, PATTERNS, Overload
+from gpugate.policies.cel.functions import GLOBAL, MEMBER, PATTERNS
 from gpugate.policies.cel.patterns import PatternError, pattern_of
 from gpugate.policies.cel.syntax import ExpressionError, Uint, parse
 from gpugate.policies.cel.values import (
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gpugate.policies.cel.syntax import Node
+    from gpugate.policies.cel.values import Overload
 
 Value = Any  # Any: a value of CEL
 

@@ -13,7 +13,7 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.policies.cel.functions import Overload, add_durations, integer, subtract_durations, unsigned
+from gpugate.policies.cel.numbers import add_durations, integer, subtract_durations, unsigned
 from gpugate.policies.cel.syntax import Uint
 from gpugate.policies.cel.values import (
     ABSENT,
@@ -29,6 +29,7 @@ from gpugate.policies.cel.values import (
     EvaluationError,
     NotKnownError,
     Optional,
+    Overload,
     compare,
     is_equal,
     known,

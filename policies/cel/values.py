@@ -1,4 +1,4 @@
-"""Types and values of CEL, their equality and their order, and the bound on the work of one evaluation.
+"""Types, signatures and values of CEL, equality and order of values, and the bound on the work of one evaluation.
 
 A value is what JSON decodes to, or `Uint`, bytes, `Duration`, `Quantity`, `Optional` or `TypeName`. A value of a template
 that is not known is an `Unknown` inside of an object, and reading it ends the evaluation.
@@ -54,6 +54,17 @@ def map_of(key: Type, value: Type) -> Type:
 def optional_of(value: Type) -> Type:
     """Return the type of optional values of a type."""
     return Type("optional", (value,))
+
+
+class Overload(NamedTuple):
+    """One signature: the types taken, first that of the value before the dot, the type given, and the function.
+
+    The function gets the scope first, in which it counts what it does beyond reading each argument once.
+    """
+
+    takes: tuple[Type, ...]
+    gives: Type
+    run: Callable[..., Value]
 
 
 class Duration(NamedTuple):
