@@ -98,10 +98,10 @@ class Served:
 def serve(start_process: Callable[..., Any], tmp_path: Path) -> Iterator[Callable[..., Served]]:
     started = []
 
-    def start(candidate: str | None, *flags: str) -> Served:
+    def start(candidate: str | None, *flags: str, current: str = CURRENT) -> Served:
         folder = tmp_path / str(len(started))
         folder.mkdir()
-        (folder / "current.yaml").write_text(CURRENT)
+        (folder / "current.yaml").write_text(current)
         file = folder / "candidate.yaml"
         command = [sys.executable, "-m", "gpugate.webhook.cli.main", "serve", "--host", "127.0.0.1", "--no-cluster"]
         command += ["--port", "0", "--health-port", "0", "--drain", "0", "--ca-file", str(folder / "ca.crt")]
@@ -187,6 +187,44 @@ def test_a_changed_shadow_policy_file_begins_another_table(serve: Callable[..., 
     served.send([hidden()])
     assert eventually(lambda: served.requests() == 1)
     assert [pair["candidate"] for owner in served.document()["owners"] for pair in owner["pairs"]] == ["warn"]
+
+
+FAILS = '''"""Pod that this policy cannot evaluate."""
+from gpugate.policies.sdk.objects import POD
+from gpugate.policies.sdk.policy import validates
+
+
+@validates(POD)
+def check(pod, ctx):
+    raise ValueError("a secret")
+    yield
+'''
+
+
+def test_a_policy_that_fails_only_in_the_shadow_is_not_switched_off(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    """The failures of a policy of one's own are those of its answers; in force it is off here."""
+    (tmp_path / "own" / "acme").mkdir(parents=True)
+    (tmp_path / "own" / "acme" / "fails.py").write_text(FAILS)
+    own = "policies:\n  acme/fails: {mode: %s}\n"
+    served = serve(
+        HEAD + own % "enforce", "--workers", "1", "--policy-path", str(tmp_path / "own"), current=HEAD + own % "off"
+    )
+    for _ in range(15):
+        served.send([hidden()])
+    decided = 'gpugate_shadow_outcomes_total{from="allow",kind="Pod",operation="CREATE",policy="acme/fails",to="deny"}'
+    assert eventually(lambda: served.metric(decided) == 15)
+    assert served.metric("gpugate_policy_switched_off") == 0
+    assert "a secret" not in json.dumps(served.document()) + served.log
+
+
+def test_other_policies_of_ones_own_are_refused(serve: Callable[..., Served], tmp_path: Path) -> None:
+    (tmp_path / "own" / "acme").mkdir(parents=True)
+    (tmp_path / "own" / "acme" / "fails.py").write_text(FAILS)
+    served = serve(f"{HEAD}policy_paths: [{tmp_path / 'own'}]\n", "--workers", "1")
+    assert "name the same policy_paths in both" in served.document()["error"]
+    assert json.loads(served.send([hidden()])[0])["response"]["allowed"]
 
 
 def test_under_load_every_review_is_answered_and_the_shadow_drops(serve: Callable[..., Served]) -> None:
