@@ -1,4 +1,4 @@
-"""`gpugate simulate` on the API server's own audit log repeats the decisions of the served webhook."""
+"""`gpugate simulate` on the API server's own audit log repeats the decisions of the served webhook and of its shadow."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cluster.component_files import SIMULATED as NAMESPACE
 from cluster.namespaces import make_namespace
+from cluster.served_webhook import served_webhook
 from eventually import eventually
 from gpu_pods import pod, pod_spec
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from cluster.api import Api
@@ -71,7 +73,8 @@ def log(control_plane: ControlPlane, api: Api, webhook: ServedWebhook, tmp_path:
         labelled = plain_pod("plain")
         labelled["metadata"]["labels"]["new"] = "label"
         assert api.apply(labelled).ok
-        api.patch(plain_pod("plain"), [{"op": "add", "path": "/metadata/labels/newer", "value": "label"}])
+        newer = [{"op": "add", "path": "/metadata/labels/newer", "value": "label"}]
+        assert api.patch(plain_pod("plain"), newer, "json").ok
 
         def controllers_tried() -> bool:
             with control_plane.audit_log.open("rb") as written:
@@ -121,3 +124,153 @@ def test_requests_are_those_of_people_and_of_controllers(log: Path) -> None:
     assert changes["greedy-too"]["object"]["kind"] == "Deployment"
     assert changes["greedy-too"]["requests"]["controllers"] >= 1
     assert "usual" not in changes
+
+
+GPU = {"nvidia.com/gpu": "1"}
+IN_FORCE = f"""{HEAD}policies:
+  pods/wildcard-toleration: {{mode: warn}}
+  pods/hidden-gpu-access: {{mode: enforce}}
+  pods/missing-gpu-toleration: {{mode: warn}}
+"""
+CANDIDATE = f"""{HEAD}policies:
+  pods/wildcard-toleration: {{mode: enforce}}
+  pods/hidden-gpu-access: {{mode: warn}}
+  pods/missing-gpu-toleration: {{mode: enforce}}
+"""
+
+
+def gpu_pod(name: str) -> dict[str, Any]:
+    written = plain_pod(name)
+    written["spec"] = pod_spec(GPU)
+    return written
+
+
+def job(name: str, template: dict[str, Any]) -> dict[str, Any]:
+    template = {
+        "metadata": {"labels": template["metadata"]["labels"]},
+        "spec": {**template["spec"], "restartPolicy": "Never"},
+    }
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
+
+
+def cron_job(name: str, template: dict[str, Any]) -> dict[str, Any]:
+    spec = {"schedule": "* * * * *", "jobTemplate": {"spec": job(name, template)["spec"]}}
+    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": job(name, template)["metadata"], "spec": spec}
+
+
+class Day:
+    """A day in the audit log of the API server, and the webhook that has a shadow policy file."""
+
+    def __init__(self, webhook: ServedWebhook, events: Callable[[], list[dict[str, Any]]], folder: Path) -> None:
+        self._webhook = webhook
+        self._events = events
+        self._folder = folder
+
+    def replayed(self) -> dict[str, Any]:
+        """Return what both policy files decide about the requests of the audit log."""
+        log = self._folder / "audit.log"
+        log.write_text("".join(f"{json.dumps(event)}\n" for event in self._events()))
+        return simulated(log, IN_FORCE, CANDIDATE)
+
+    def shadowed(self) -> dict[str, Any]:
+        """Return what the servers decided about the requests themselves."""
+        document = self._folder / "shadow.json"
+        document.write_bytes(self._webhook.health.shadow())
+        command = [sys.executable, "-m", "gpugate", "simulate", "--from", str(document), "-o", "json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 -- our own program
+        assert done.returncode == 0, done.stderr
+        report: dict[str, Any] = json.loads(done.stdout)
+        return report
+
+
+@pytest.fixture(scope="module")
+def day(
+    webhook: ServedWebhook, control_plane: ControlPlane, api: Api, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Day]:
+    """A day's work with a shadow: Pods, rollouts, Jobs and CronJobs, some of which only one of both policy files denies."""
+    if control_plane.audit_log is None:
+        pytest.skip("the audit log of this cluster cannot be read")
+    audit_log = control_plane.audit_log
+    folder = tmp_path_factory.mktemp("shadowed")
+    webhook.unregister()
+    with ExitStack() as stack:
+        stack.callback(webhook.register)
+        shadowed = stack.enter_context(served_webhook(api, control_plane, folder, CANDIDATE))
+        stack.callback(shadowed.unregister)
+        shadowed.use(IN_FORCE)
+        start = audit_log.stat().st_size
+        stack.callback(api.delete, make_namespace(api, NAMESPACE))
+
+        def events() -> list[dict[str, Any]]:
+            with audit_log.open("rb") as written:
+                written.seek(start)
+                found = [json.loads(line) for line in written if line.endswith(b"\n")]
+            return [event for event in found if event["objectRef"].get("namespace") == NAMESPACE]
+
+        for obj in (plain_pod("plain"), hidden("hidden"), plain_pod("greedy", tolerations=EVERYTHING), gpu_pod("gpu")):
+            api.create(obj)
+        api.create(deployment("greedy-too", plain_pod("x", tolerations=EVERYTHING)))
+        api.create(deployment("usual", plain_pod("x")))
+        api.create(deployment("gpus", gpu_pod("x")))
+        api.create(job("once", plain_pod("x", tolerations=EVERYTHING)))
+        api.create(cron_job("nightly", plain_pod("x", tolerations=EVERYTHING)))
+
+        def created(kind: str, controller: str) -> int:
+            names = [
+                event for event in events() if event["objectRef"]["resource"] == kind and event["verb"] == "create"
+            ]
+            return sum(event["user"]["username"].endswith(f":{controller}") for event in names)
+
+        assert eventually(lambda: created("pods", "replicaset-controller") >= 6)
+        # Two rollouts: one that only the candidate denies, one that both allow.
+        rollout = [{"op": "add", "path": "/spec/template/metadata/annotations", "value": {"rolled": "out"}}]
+        everything = {"op": "add", "path": "/spec/template/spec/tolerations", "value": EVERYTHING}
+        for name, steps in (("usual", [*rollout, everything]), ("gpus", rollout)):
+            answer = api.patch(deployment(name, plain_pod("x")), steps, "json")
+            assert answer.ok, answer.message
+        labelled = plain_pod("plain")
+        labelled["metadata"]["labels"]["new"] = "label"
+        assert api.apply(labelled).ok
+        # No Pod becomes ready here, so that each rollout stops after its first Pod.
+        assert eventually(lambda: created("pods", "replicaset-controller") >= 8)
+        assert eventually(lambda: created("pods", "job-controller") >= 2)
+        yield Day(shadowed, events, folder)
+
+
+def changed_pairs(report: dict[str, Any]) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return (owner, policy) -> (decision of the policy file in force, decision of the candidate)."""
+    return {
+        (f"{change['object']['kind']}/{change['object']['name']}", policy["policy"]): (
+            policy["current"],
+            policy["candidate"],
+        )
+        for change in report["changes"]
+        for policy in change["policies"]
+    }
+
+
+def test_shadow_and_replay_agree_on_every_pair(day: Day) -> None:
+    # The shadow evaluates a moment after the answer, and the controllers go on.
+    eventually(lambda: changed_pairs(day.shadowed()) == changed_pairs(day.replayed()))
+    shadowed, replayed = changed_pairs(day.shadowed()), changed_pairs(day.replayed())
+    assert shadowed == replayed
+    assert shadowed["Pod/greedy", "pods/wildcard-toleration"] == ("warn", "deny")
+    assert shadowed["Pod/hidden", "pods/hidden-gpu-access"] == ("deny", "warn")
+    assert shadowed["Pod/gpu", "pods/missing-gpu-toleration"] == ("warn", "mutate")
+    assert shadowed["Deployment/gpus", "pods/missing-gpu-toleration"] == ("warn", "mutate")
+    assert {owner for owner, _ in shadowed} >= {"Deployment/usual", "Deployment/greedy-too", "Job/once"}
+    assert "Pod/plain" not in {owner for owner, _ in shadowed}
+
+
+def test_every_review_was_evaluated_by_the_shadow(day: Day) -> None:
+    coverage = day.shadowed()["coverage"]
+    assert (coverage["evaluated"], coverage["not_evaluated"]) == (coverage["requests"], {})
+
+
+def test_people_and_controllers_are_told_apart_alike(day: Day) -> None:
+    for report in (day.shadowed(), day.replayed()):
+        requests = {change["object"]["name"]: change["requests"] for change in report["changes"]}
+        assert (requests["greedy"]["people"], requests["greedy"]["controllers"]) == (1, 0)
+        assert requests["greedy-too"]["controllers"] >= 2
+        assert requests["once"]["controllers"] >= 1

@@ -51,6 +51,10 @@ class Health:
         """Return a metric, summed over what the labels leave open."""
         return total(self._read("/metrics"), name, labels)
 
+    def shadow(self) -> bytes:
+        """Return what its shadow policy file would decide differently, as JSON."""
+        return self._read("/shadow").encode()
+
     def generation(self) -> str:
         """Return the generation of the rules that a worker judges by, asked over a connection of its own."""
         with closing(Connections(self._url, self._authority)) as connections:

@@ -141,8 +141,10 @@ class ServedWebhook:
 
 
 @contextmanager
-def served_webhook(api: Api, control_plane: ControlPlane, folder: Path) -> Iterator[ServedWebhook]:
-    """Start gpugate, register it, and end both at the end.
+def served_webhook(
+    api: Api, control_plane: ControlPlane, folder: Path, shadow_policy_yaml: str = ""
+) -> Iterator[ServedWebhook]:
+    """Start gpugate, with a shadow policy file if one is given, register it, and end both at the end.
 
     Raises:
         ProcessError: it died, or did not become ready, or the API server does not ask it.
@@ -154,7 +156,11 @@ def served_webhook(api: Api, control_plane: ControlPlane, folder: Path) -> Itera
     output = folder / "stdout"
     files = (f"--policy-file={policy_file}", f"--kubeconfig={kubeconfig}", f"--ca-file={folder / 'ca.crt'}")
     command = (sys.executable, "-m", "gpugate.webhook.cli.main", "serve", "--host=127.0.0.1", "--port=0")
-    flags = ("--health-port=0", f"--workers={_WORKERS}", "--drain=0", *files)
+    flags: tuple[str, ...] = ("--health-port=0", f"--workers={_WORKERS}", "--drain=0", *files)
+    if shadow_policy_yaml:
+        shadow = folder / "shadow.yaml"
+        shadow.write_text(shadow_policy_yaml, encoding="utf-8")
+        flags = (*flags, f"--shadow-policy-file={shadow}")
     temporary = _temporary(folder)
     temporary.mkdir()
     environment = {**os.environ, "TMPDIR": str(temporary)}

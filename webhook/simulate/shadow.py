@@ -33,9 +33,9 @@ _HEALTH_PORT: Final = 8081
 # The EndpointSlice controller sets it on each slice of a Service (`k8s.io/api` discovery/v1 well_known_labels.go, v0.36).
 _SERVICE_NAME: Final = "kubernetes.io/service-name"
 _REASONS: Final = {
-    "dropped": "reviews that were dropped, because the server had other requests",
-    "late": "reviews whose evaluation took too long",
-    "failed": "reviews whose evaluation failed",
+    "dropped": "dropped, because the server had other requests",
+    "late": "the evaluation took too long",
+    "failed": "the evaluation failed",
 }
 
 
@@ -76,7 +76,7 @@ class Shadow(NamedTuple):
         reviews, left_out = self.document.reviews, self.document.left_out
         not_evaluated = {text: reviews[result] for result, text in _REASONS.items() if reviews.get(result)}
         if left_out:
-            not_evaluated["reviews of further owners, which the table of the server has no room for"] = left_out
+            not_evaluated["of further owners, which the table of the server has no room for"] = left_out
         return Coverage(
             requests=sum(reviews.values()),
             evaluated=reviews.get("evaluated", 0) - left_out,
