@@ -33,6 +33,8 @@ INVALID = {
     "a name of 64 characters": (f"fullnameOverride={'a' * 64}", "fullnameOverride"),
     "an unknown mode": ("policy.mode=Audit", "mode"),
     "a mode that is a boolean": ("policy.mode=true", "mode"),
+    "an unknown mode of the shadow": ("policy.shadow.mode=Audit", "shadow"),
+    "a shadow of the shadow": ("policy.shadow.shadow.mode=audit", "shadow"),
     "an unknown policy": ("policy.policies.pods/no-such.mode=warn", "pods/no-such"),
     "an unknown parameter": ("policy.policies.nodepools/narrow-spot.params.fewest=2", "fewest"),
     "a quote in a resource": ("policy.platform.accelerators.resources={a'b}", "resources"),
@@ -209,6 +211,10 @@ HARMFUL = {
     "a flag of the chart without a value": (
         ("--set", "extraArgs={--policy-file,/etc/other.yaml}"),
         "extraArgs contains --policy-file, which the chart sets: remove it, and use policy",
+    ),
+    "the flag of the shadow policy file": (
+        ("--set", "extraArgs={--shadow-policy-file=/etc/other.yaml}"),
+        "--shadow-policy-file, which the chart sets: remove it, and use policy.shadow",
     ),
     "an abbreviated flag of the chart": (
         ("--set", "extraArgs={--pol=/a}"),
