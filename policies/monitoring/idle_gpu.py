@@ -19,13 +19,13 @@ exemptions:
     expires: 2027-03-31
 ```
 
-`gpugate audit --prometheus URL` measures the use of GPUs and evaluates this policy for each Pod with an idle or parked GPU; the
-definitions in [audit a cluster](../../audit.md#definitions) say when a GPU is idle or parked. The audit states the use in the annotation
+`gpugate audit --prometheus URL` measures the use of GPUs and evaluates this policy for each Pod with an idle or parked GPU; its
+report defines when a GPU is idle or parked. The audit states the use in the annotation
 `gpugate.dev/gpu-use` of the copy of the Pod that it evaluates. A tool of your platform may write the annotation to Pods too: its value is `idle` or
 `parked`, and after a colon the evidence. A finding is only recorded, in every mode of the policy.
 
 ## Sources
-dcgm-exporter 4.5.3-4.8.2 `etc/dcp-metrics-included.csv`; [find idle GPUs and their cost](../../how-to/idle-gpus.md).
+dcgm-exporter 4.5.3-4.8.2 `etc/dcp-metrics-included.csv`; `docs/how-to/idle-gpus.md`.
 """
 
 from __future__ import annotations

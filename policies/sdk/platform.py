@@ -95,6 +95,18 @@ class WorkingHours(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     time_zone: str = "UTC"
 
 
+class Currency(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The currency in which reports show amounts; prices are in US dollars.
+
+    Attributes:
+        symbol: the symbol before an amount, such as €.
+        per_usd: the amount of this currency for one US dollar.
+    """
+
+    symbol: Annotated[str, msgspec.Meta(min_length=1, max_length=8)]
+    per_usd: Annotated[float, msgspec.Meta(gt=0, le=1_000_000)]
+
+
 class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
     """Taints, accelerators and workload classes of this platform.
 
@@ -112,6 +124,7 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         ec2: whether the nodes are EC2 instances. If null, they are if a NodePool refers to a node class of EC2 or EKS Auto
             Mode.
         catalogue: instance types of nodes that are not EC2 instances.
+        currency: the currency of reports; null for US dollars.
         working_hours: when namespaces work. The audit judges the use of their GPUs within these hours.
     """
 
@@ -122,6 +135,7 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     extended_resource_toleration: bool = False
     ec2: bool | None = None
     catalogue: Catalogue = Catalogue()
+    currency: Currency | None = None
     working_hours: tuple[WorkingHours, ...] = ()
 
     @cached_property

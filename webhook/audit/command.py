@@ -44,6 +44,7 @@ from gpugate.webhook.audit.scan import scan, worst_first
 from gpugate.webhook.audit.selection import Options, Selection, parse_selector
 from gpugate.webhook.audit.summary_log import summary_line
 from gpugate.webhook.audit.trend import trend
+from gpugate.webhook.audit.words import Amounts
 from gpugate.webhook.cli import options
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cli.progress import listing
@@ -497,6 +498,7 @@ def write(report: AuditReport, covered: Covered, request: Asked, args: argparse.
             hours_per_month=args.hours_per_month,
             comparison=comparison,
             trend=moved,
+            amount=Amounts.of(request.ruleset.config.platform.currency),
             idle_budget=args.idle_budget,
             rbac=rights(request.ruleset, args),
             seconds=time.perf_counter() - request.started,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gpugate.webhook.audit.history import Counts, Run
+    from gpugate.webhook.audit.words import Amounts
 
 WEEK: Final = dt.timedelta(days=7)
 POINTS: Final = 60
@@ -201,16 +202,16 @@ def _thinned(points: Sequence[Point], most: int) -> Sequence[Point]:
     return list(kept.values())
 
 
-def value(amount: float | None, unit: Unit) -> str:
+def value(number: float | None, unit: Unit, amount: Amounts) -> str:
     """Format a value of a figure."""
-    if amount is None:
+    if number is None:
         return say.UNKNOWN
     if unit == "usd":
-        return f"${say.money(amount)}"
-    return say.percent(amount) if unit == "share" else f"{amount:,.0f}"
+        return amount(number)
+    return say.percent(number) if unit == "share" else f"{number:,.0f}"
 
 
-def change(figure: Figure, before: float | None) -> str:
+def change(figure: Figure, before: float | None, amount: Amounts) -> str:
     """Format the change of a figure since an earlier value; empty if it did not move."""
     if before is None:
         return ""
@@ -218,14 +219,14 @@ def change(figure: Figure, before: float | None) -> str:
     if abs(moved) < (_CENT if figure.unit == "usd" else 0.0005):
         return "="
     if figure.unit == "usd":
-        return f"{'+' if moved > 0 else '-'}${say.money(abs(moved))}"
+        return f"{'+' if moved > 0 else '-'}{amount(abs(moved))}"
     return f"{moved:+.1%}" if figure.unit == "share" else f"{moved:+,.0f}"
 
 
-def moved_text(moved: Moved) -> str:
+def moved_text(moved: Moved, amount: Amounts) -> str:
     """Return a phrase for what is new, gone or changed: `new: policy pods/x: 3 denied`."""
     subject = f"{moved.by} {moved.name}"
-    before, now = value(moved.before, moved.unit), value(moved.now, moved.unit)
+    before, now = value(moved.before, moved.unit, amount), value(moved.now, moved.unit, amount)
     rate = "/h" if moved.unit == "usd" else ""
     if not moved.before:
         return f"new: {subject}: {now}{rate} {moved.what}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.audit.model import Action, Use
@@ -11,6 +12,7 @@ from gpugate.webhook.report import words
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from gpugate.policies.sdk.platform import Currency
     from gpugate.webhook.audit.model import AllocatedGpus, Audited, AuditReport, Cost, Finding, Used
 
 COST_DEFINITIONS: Final = {
@@ -59,6 +61,8 @@ COST_DEFINITIONS: Final = {
     "the highest that it can have been within them. Work outside these hours counts too, so such a GPU is not idle.",
     "team": "The value of the first label that pods/missing-cost-labels requires (default: team), of the Pod or of its namespace.",
     "budget": "What idle and parked GPUs may cost per hour, from --idle-budget. Unallocated GPUs do not count towards it.",
+    "currency": "Amounts are in US dollars, or in the currency of platform.currency in the policy file: US dollars times its rate, which "
+    "each report states. JSON, CSV and metrics are always in US dollars.",
     "month": "The hourly figure times --hours-per-month (default: 730).",
 }
 
@@ -120,6 +124,37 @@ def money(usd_per_hour: float | None, hours: float = 1.0) -> str:
     return f"{usd_per_hour * hours:,.2f}" if hours == 1.0 else f"{usd_per_hour * hours:,.0f}"
 
 
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """Formats amounts of US dollars in the currency of a report.
+
+    Attributes:
+        symbol: what is written before an amount.
+        per_usd: the amount of the currency for one US dollar.
+    """
+
+    symbol: str = "$"
+    per_usd: float = 1.0
+
+    @classmethod
+    def of(cls, currency: Currency | None) -> Amounts:
+        """Return the format of a configured currency; None is US dollars."""
+        return cls(currency.symbol, currency.per_usd) if currency else cls()
+
+    def number(self, usd_per_hour: float | None, hours: float = 1.0) -> str:
+        """Format without the symbol, for a table whose header has it."""
+        return UNKNOWN if usd_per_hour is None else money(usd_per_hour * self.per_usd, hours)
+
+    def __call__(self, usd_per_hour: float | None, hours: float = 1.0) -> str:
+        """Format with the symbol: with cents per hour, without cents per month."""
+        return UNKNOWN if usd_per_hour is None else f"{self.symbol}{self.number(usd_per_hour, hours)}"
+
+    @property
+    def rate(self) -> str:
+        """What an amount of the currency is in US dollars; empty if amounts are in US dollars."""
+        return "" if self == Amounts() else f"1 US dollar is {self.symbol}{self.per_usd:g}"
+
+
 def spend(cost: Cost) -> list[tuple[str, float]]:
     """Return the parts of the spend with their cost per hour: the uses of allocated GPUs, else `allocated`, and the others."""
     used = uses(cost) or [("allocated", cost.allocated)]
@@ -148,13 +183,13 @@ def evidence(audited: Audited, part: Used) -> str:
     return f"{reasons[0]} (and {plural(len(reasons) - 1, 'other device')})" if len(reasons) > 1 else "".join(reasons)
 
 
-def budget(cost: Cost, limit: float | None) -> str:
+def budget(cost: Cost, limit: float | None, amount: Amounts) -> str:
     """Return how the cost of idle and parked GPUs compares with its budget; empty without a budget, or if the use is unknown."""
     if limit is None or not cost.used:
         return ""
     over = idle_or_parked(cost.used) - limit
-    state = f"exceeded by ${money(over)}/h" if is_over(cost, limit) else f"${money(-over)}/h left"
-    return f"budget for idle and parked GPUs: ${money(limit)}/h, {state}"
+    state = f"exceeded by {amount(over)}/h" if is_over(cost, limit) else f"{amount(-over)}/h left"
+    return f"budget for idle and parked GPUs: {amount(limit)}/h, {state}"
 
 
 def is_over(cost: Cost, limit: float | None) -> bool:
@@ -190,16 +225,18 @@ def first_fix(audited: Audited) -> str:
     return next(words.fixes(finding), finding.message) if finding else ""
 
 
-def growth(report: AuditReport) -> dict[str, str]:
+def growth(report: AuditReport, amount: Amounts) -> dict[str, str]:
     """Return unbounded object -> its worst-case cost per hour."""
     unbounded = report.cost.unbounded if report.cost else ()
-    return {str(item.object): money(item.usd_per_hour) if item.usd_per_hour else "unbounded" for item in unbounded}
+    return {
+        str(item.object): amount.number(item.usd_per_hour) if item.usd_per_hour else "unbounded" for item in unbounded
+    }
 
 
-def price(audited: Audited, unbounded: Mapping[str, str]) -> str:
+def price(audited: Audited, unbounded: Mapping[str, str], amount: Amounts) -> str:
     """Format the cost of an object's GPUs per hour, else `unbounded` if its GPUs have no limit."""
     cost = usd(audited.allocated)
-    return money(cost) if cost is not None else "unbounded" if str(audited.object) in unbounded else UNKNOWN
+    return amount.number(cost) if cost is not None else "unbounded" if str(audited.object) in unbounded else UNKNOWN
 
 
 def waiting(report: AuditReport) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -91,6 +92,37 @@ def test_the_text_begins_with_the_spend_and_lists_the_idle_gpus(written: dict[st
 )
 def test_each_format_shows_the_use(name: str, text: str, written: dict[str, str]) -> None:
     assert text in written[name]
+
+
+EURO = "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\nplatform: {currency: {symbol: €, per_usd: 0.5}}\n"
+
+
+@pytest.mark.parametrize("name", ["text", "wide", "markdown", "html"])
+def test_reports_show_the_currency_of_the_platform(name: str, server: str, tmp_path: Path) -> None:
+    policy, output = tmp_path / "policy.yaml", tmp_path / "report"
+    policy.write_text(EURO, encoding="utf-8")
+    arguments = ["--from", str(PLATFORM), "--policy-file", str(policy), "--prometheus", server, "--idle-budget", "20"]
+    assert command.main([*arguments, "-o", f"{name}={output}"]) == 0
+    # The page embeds the JSON document, which is in US dollars.
+    shown = output.read_text(encoding="utf-8").split("<script", 1)[0]
+
+    assert "€148.09" in shown
+    assert "1 US dollar is €0.5" in shown
+    assert "€10.00/h, exceeded by €" in shown
+    assert not re.search(r"\$[\d /]", shown)
+
+
+def test_documents_and_metrics_are_in_us_dollars(server: str, written: dict[str, str], tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(EURO, encoding="utf-8")
+    outputs = [f"-o={name}={tmp_path / name}" for name in ("csv", "prometheus")]
+    arguments = ["--from", str(PLATFORM), "--policy-file", str(policy), "--prometheus", server, "--idle-budget", "20"]
+    assert command.main([*arguments, *outputs]) == 0
+
+    spend = "gpugate_audit_gpu_spend_usd_per_hour 296.1"
+    assert spend in written["prometheus"]
+    assert spend in (tmp_path / "prometheus").read_text(encoding="utf-8")
+    assert "27.52" in (tmp_path / "csv").read_text(encoding="utf-8")
 
 
 def test_anonymized_uses_contain_no_names(server: str, tmp_path: Path) -> None:

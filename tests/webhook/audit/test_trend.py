@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from gpugate.webhook.audit.history import Counts, Run
 from gpugate.webhook.audit.model import Summary
 from gpugate.webhook.audit.trend import POINTS, change, moved_text, sparkline, trend
+from gpugate.webhook.audit.words import Amounts
 
 NOW = dt.datetime(2026, 11, 23, 15, tzinfo=dt.UTC)
 
@@ -53,8 +54,8 @@ def test_a_figure_has_its_values_over_the_runs() -> None:
     assert list(figures) == ["spend", "idle", "would be denied", "coverage"]
     assert [point.value for point in figures["idle"].points] == [4.0, 5.0, 8.0]
     assert (figures["idle"].base, figures["idle"].last) == (4.0, 5.0)
-    assert change(figures["idle"], figures["idle"].base) == "+$4.00"
-    assert change(figures["spend"], figures["spend"].last) == "="
+    assert change(figures["idle"], figures["idle"].base, Amounts()) == "+$4.00"
+    assert change(figures["spend"], figures["spend"].last, Amounts()) == "="
     assert sparkline(figures["idle"]) == "▅▅█"
 
 
@@ -104,7 +105,7 @@ def test_groups_are_new_gone_or_changed(before: dict[str, Any], now: dict[str, A
     found = trend([run(1, **before)], run(0, **now))
 
     assert found is not None
-    assert [moved_text(moved) for moved in found.moved] == expected
+    assert [moved_text(moved, Amounts()) for moved in found.moved] == expected
 
 
 @pytest.mark.parametrize(

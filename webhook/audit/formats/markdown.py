@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.audit.formats.presentation import Presentation
     from gpugate.webhook.audit.model import AuditReport
     from gpugate.webhook.audit.tally import Group
+    from gpugate.webhook.audit.words import Amounts
 
 # GitHub limits a job summary to 1 MiB and a comment to 65,536 characters; this stays far below the first limit.
 _MOST_ROWS: Final = 200
@@ -37,9 +38,9 @@ def _lines(report: AuditReport, presentation: Presentation) -> Iterator[str]:
     yield "|" + "---:|" * len(Action)
     yield "| " + " | ".join(f"{counts[action]:,}" for action in Action) + " |"
     yield from _cost(report, presentation)
-    yield from _groups("namespace", [g for g in grouped(report, "namespace") if g.findings])
-    yield from _groups("policy", grouped(report, "policy"))
-    yield from _worst(report)
+    yield from _groups("namespace", [g for g in grouped(report, "namespace") if g.findings], presentation.amount)
+    yield from _groups("policy", grouped(report, "policy"), presentation.amount)
+    yield from _worst(report, presentation.amount)
     yield from _pending(report)
     yield from _trend(presentation)
     yield from _changes(presentation)
@@ -59,52 +60,66 @@ def _cost(report: AuditReport, presentation: Presentation) -> Iterator[str]:
     cost = report.cost
     if cost is None:
         return
-    hours = presentation.hours_per_month
-    yield from ("", f"**GPU spend: ${say.money(cost.spend)} per hour** (${say.money(cost.spend, hours)} per month).")
-    parts = ", ".join(f"{name} ${say.money(usd)}" for name, usd in say.spend(cost))
-    yield f"Per hour: {parts}. {escaped(cost.prices)}"
-    budget = say.budget(cost, presentation.idle_budget)
+    hours, amount = presentation.hours_per_month, presentation.amount
+    yield from ("", f"**GPU spend: {amount(cost.spend)} per hour** ({amount(cost.spend, hours)} per month).")
+    parts = ", ".join(f"{name} {amount(usd)}" for name, usd in say.spend(cost))
+    yield f"Per hour: {parts}. {escaped('; '.join(filter(None, (cost.prices, amount.rate))))}"
+    budget = say.budget(cost, presentation.idle_budget, amount)
     if budget:
         yield from ("", f"**{budget[:1].upper()}{budget[1:]}.**")
     yield from (
         "",
-        f"Objects that would be denied: ${say.money(cost.at_risk)} per hour (${say.money(cost.at_risk, hours)} per month).",
+        f"Objects that would be denied: {amount(cost.at_risk)} per hour ({amount(cost.at_risk, hours)} per month).",
     )
     waste = say.waste(report)
     if waste:
-        yield from ("", "| object | use | GPUs | $/hour | $/month | evidence |", "|---|---|---:|---:|---:|---|")
+        yield from (
+            "",
+            f"| object | use | GPUs | {amount.symbol}/hour | {amount.symbol}/month | evidence |",
+            "|---|---|---:|---:|---:|---|",
+        )
     for audited, part in waste[:_MOST_ROWS]:
-        figures = f"{say.number(part.gpus)} | {say.money(part.usd_per_hour)} | {say.money(part.usd_per_hour, hours)}"
+        figures = (
+            f"{say.number(part.gpus)} | {amount.number(part.usd_per_hour)} | {amount.number(part.usd_per_hour, hours)}"
+        )
         yield f"| {escaped(str(audited.object))} | {part.use.value} | {figures} | {escaped(say.evidence(audited, part))} |"
     if len(waste) > _MOST_ROWS:
         yield from ("", f"and {len(waste) - _MOST_ROWS:,} more")
     if cost.unbounded:
         yield ""
     for unbounded in cost.unbounded:
-        worst = f"; at most ${say.money(unbounded.usd_per_hour)} per hour" if unbounded.usd_per_hour is not None else ""
+        worst = f"; at most {amount(unbounded.usd_per_hour)} per hour" if unbounded.usd_per_hour is not None else ""
         yield f"- unbounded: {escaped(str(unbounded.object))}: {escaped(unbounded.reason)}{worst}"
 
 
-def _groups(name: str, groups: list[Group]) -> Iterator[str]:
+def _groups(name: str, groups: list[Group], amount: Amounts) -> Iterator[str]:
     if not groups:
         return
-    yield from ("", f"| {name} | denied | mutated | warned | GPUs at risk | $/hour |", "|---|---:|---:|---:|---|---:|")
+    yield from (
+        "",
+        f"| {name} | denied | mutated | warned | GPUs at risk | {amount.symbol}/hour |",
+        "|---|---:|---:|---:|---|---:|",
+    )
     for group in groups[:_MOST_ROWS]:
         counts = " | ".join(f"{group.objects[action]:,}" for action in _COUNTED)
         cell = _id(group.name) if name == "policy" else escaped(group.name)
-        yield f"| {cell} | {counts} | {escaped(say.gpus(group.at_risk))} | {say.money(group.usd_per_hour)} |"
+        yield f"| {cell} | {counts} | {escaped(say.gpus(group.at_risk))} | {amount.number(group.usd_per_hour)} |"
     if len(groups) > _MOST_ROWS:
         yield from ("", f"and {len(groups) - _MOST_ROWS:,} more")
 
 
-def _worst(report: AuditReport) -> Iterator[str]:
+def _worst(report: AuditReport, amount: Amounts) -> Iterator[str]:
     worst = [audited for audited in report.audited if audited.findings]
-    growing = say.growth(report)
+    growing = say.growth(report, amount)
     if worst:
-        yield from ("", "| object | action | policies | GPUs | $/hour | first fix |", "|---|---|---|---|---:|---|")
+        yield from (
+            "",
+            f"| object | action | policies | GPUs | {amount.symbol}/hour | first fix |",
+            "|---|---|---|---|---:|---|",
+        )
     for audited in worst[:_MOST_ROWS]:
         policies = ", ".join(map(_id, say.policies(audited)))
-        allocated = f"{escaped(say.gpus_of(audited.allocated))} | {say.price(audited, growing)}"
+        allocated = f"{escaped(say.gpus_of(audited.allocated))} | {say.price(audited, growing, amount)}"
         fix = escaped(say.first_fix(audited))
         yield f"| {escaped(str(audited.object))} | {audited.action.value} | {policies} | {allocated} | {fix} |"
     if len(worst) > _MOST_ROWS:
@@ -116,7 +131,7 @@ def _id(policy: str) -> str:
 
 
 def _trend(presentation: Presentation) -> Iterator[str]:
-    moving = presentation.trend
+    moving, amount = presentation.trend, presentation.amount
     if moving is None:
         return
     base = f"{moving.base.time:%Y-%m-%d %H:%M %Z}"
@@ -126,13 +141,13 @@ def _trend(presentation: Presentation) -> Iterator[str]:
         "|---|---:|---:|---:|---:|---|",
     )
     for figure in moving.figures:
-        values = [history.value(amount, figure.unit) for amount in (figure.base, figure.now)]
-        values += [history.change(figure, amount) for amount in (figure.base, figure.last)]
+        values = [history.value(earlier, figure.unit, amount) for earlier in (figure.base, figure.now)]
+        values += [history.change(figure, earlier, amount) for earlier in (figure.base, figure.last)]
         yield f"| {figure.name} | {' | '.join(values)} | {history.sparkline(figure)} |"
     if moving.moved or moving.caveats:
         yield ""
     yield from (f"- note: {escaped(caveat)}" for caveat in moving.caveats)
-    yield from (f"- {escaped(history.moved_text(moved))}" for moved in moving.moved[:_MOST_ROWS])
+    yield from (f"- {escaped(history.moved_text(moved, amount))}" for moved in moving.moved[:_MOST_ROWS])
 
 
 def _changes(presentation: Presentation) -> Iterator[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpugate.webhook.audit.model import Action
+from gpugate.webhook.audit.words import Amounts
 from gpugate.webhook.report.located import Located, Location, Severity, Sort
 from gpugate.webhook.report.plain import Paint
 
@@ -61,6 +62,7 @@ class Presentation:
         group_by: the grouping to show; None for those that a format shows by default.
         top: the maximum number of rows in a table; 0 for all.
         include_passed: whether objects without findings are listed.
+        amount: formats amounts of money.
         hours_per_month: the hours in a month, for monthly costs.
         comparison: the difference to an earlier audit.
         trend: how the figures moved over earlier audits.
@@ -75,6 +77,7 @@ class Presentation:
     group_by: GroupBy | None = None
     top: int = 10
     include_passed: bool = False
+    amount: Amounts = field(default_factory=Amounts)
     hours_per_month: float = HOURS_PER_MONTH
     comparison: Comparison | None = None
     trend: Trend | None = None

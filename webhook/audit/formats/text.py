@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.audit.formats.presentation import Presentation
     from gpugate.webhook.audit.model import Audited, AuditReport
     from gpugate.webhook.audit.tally import Sharing
+    from gpugate.webhook.audit.words import Amounts
     from gpugate.webhook.report.plain import Paint
 
 _COUNTED: Final = (Action.DENY, Action.MUTATE, Action.WARN)
@@ -26,19 +27,22 @@ _COLOURS: Final = {1: (RED, BOLD), 2: (CYAN,), 3: (YELLOW,)}
 
 def group_table(report: AuditReport, presentation: Presentation, by: Sharing) -> Iterator[str]:
     """Yield the number of objects by group; for policies with mode and title, else with GPUs and cost."""
+    amount = presentation.amount
     groups = [group for group in grouped(report, by) if group.findings]
     listed = groups[: presentation.top or None]
     titles = {policy.id: policy.title for policy in presentation.policies}
     header = [f"BY {by.upper()}", *(action.value.upper() for action in _COUNTED)]
-    header += ["MODE", "TITLE"] if by == "policy" else ["GPUS AT RISK", "$/HOUR", "$/MONTH"]
+    header += (
+        ["MODE", "TITLE"] if by == "policy" else ["GPUS AT RISK", f"{amount.symbol}/HOUR", f"{amount.symbol}/MONTH"]
+    )
     rows = []
     for group in listed:
         row = [group.name, *(str(group.objects[action]) for action in _COUNTED)]
         if by == "policy":
             row += [group.mode.word, titles.get(group.name, "")]
         else:
-            month = say.money(group.usd_per_hour, presentation.hours_per_month)
-            row += [say.gpus(group.at_risk), say.money(group.usd_per_hour), month]
+            month = amount.number(group.usd_per_hour, presentation.hours_per_month)
+            row += [say.gpus(group.at_risk), amount.number(group.usd_per_hour), month]
         rows.append(row)
     right = {1, 2, 3} if by == "policy" else {1, 2, 3, 5, 6}
     yield from aligned(header, rows, presentation.paint, right=right, colours=_COLOURS)
@@ -48,15 +52,16 @@ def group_table(report: AuditReport, presentation: Presentation, by: Sharing) ->
 
 def pool_table(report: AuditReport, presentation: Presentation) -> Iterator[str]:
     """Yield the GPUs by NodePool and instance type."""
+    amount = presentation.amount
     pools = report.cost.pools if report.cost else ()
-    header = ("BY POOL", "INSTANCE TYPE", "NODES", "GPUS", "ALLOCATED", "UNALLOCATED", "$/HOUR")
+    header = ("BY POOL", "INSTANCE TYPE", "NODES", "GPUS", "ALLOCATED", "UNALLOCATED", f"{amount.symbol}/HOUR")
     rows = [
         (
             pool.node_pool or "(none)",
             pool.instance_type,
             f"{pool.nodes:,}",
             *map(say.number, (pool.gpus, pool.allocated, pool.gpus - pool.allocated)),
-            say.money(pool.usd_per_hour),
+            amount.number(pool.usd_per_hour),
         )
         for pool in pools[: presentation.top or None]
     ]
@@ -132,31 +137,31 @@ def cost(report: AuditReport, presentation: Presentation, most: int = 0) -> Iter
     total, paint = report.cost, presentation.paint
     if total is None:
         return
-    hours = presentation.hours_per_month
-    parts = ", ".join(f"{name} ${say.money(usd)}" for name, usd in say.spend(total))
-    whole = paint(f"${say.money(total.spend)}/h", BOLD)
-    yield f"{paint('GPU SPEND', BOLD)}  {whole} (${say.money(total.spend, hours)} per month): {parts}"
+    hours, amount = presentation.hours_per_month, presentation.amount
+    parts = ", ".join(f"{name} {amount(usd)}" for name, usd in say.spend(total))
+    whole = paint(f"{amount(total.spend)}/h", BOLD)
+    yield f"{paint('GPU SPEND', BOLD)}  {whole} ({amount(total.spend, hours)} per month): {parts}"
     if report.usage:
         yield plain(
             f"  use in {_window(report.usage.window_seconds)} known for {say.percent(report.usage.coverage)} of the allocated GPUs, "
             f"from {report.usage.source}"
         )
-    budget = say.budget(total, presentation.idle_budget)
+    budget = say.budget(total, presentation.idle_budget, amount)
     if budget:
         yield f"  {paint(budget, RED) if say.is_over(total, presentation.idle_budget) else budget}"
-    at_risk = paint(f"${say.money(total.at_risk)}/h", BOLD, *((RED,) if total.at_risk else ()))
-    yield f"  at risk: {at_risk} (${say.money(total.at_risk, hours)} per month) of objects that would be denied"
+    at_risk = paint(f"{amount(total.at_risk)}/h", BOLD, *((RED,) if total.at_risk else ()))
+    yield f"  at risk: {at_risk} ({amount(total.at_risk, hours)} per month) of objects that would be denied"
     for unbounded in total.unbounded[: most or None]:
-        worst = f"; at most ${say.money(unbounded.usd_per_hour)}/h" if unbounded.usd_per_hour is not None else ""
+        worst = f"; at most {amount(unbounded.usd_per_hour)}/h" if unbounded.usd_per_hour is not None else ""
         yield plain(f"  unbounded: {unbounded.object}: {unbounded.reason}{worst}")
     yield from _remainder("unbounded", len(total.unbounded), most)
     for waste in total.wasted[: most or None]:
-        price = f", ${say.money(waste.usd_per_hour)}/h" if waste.usd_per_hour is not None else ""
+        price = f", {amount(waste.usd_per_hour)}/h" if waste.usd_per_hour is not None else ""
         yield plain(f"  wasted: {waste.object}: {waste.reason} ({say.number(waste.gpus)} GPUs{price})")
     yield from _remainder("wasted", len(total.wasted), most)
     if total.unpriced_gpus:
         yield f"  {say.number(total.unpriced_gpus)} GPUs have no price, and no total includes them"
-    yield plain(f"  prices: {total.prices}")
+    yield plain(f"  prices: {'; '.join(filter(None, (total.prices, amount.rate)))}")
 
 
 def _window(seconds: int) -> str:
@@ -165,6 +170,7 @@ def _window(seconds: int) -> str:
 
 def waste(report: AuditReport, presentation: Presentation, *, evidence: bool = False) -> Iterator[str]:
     """Yield the objects with GPUs that do not work as their cost requires."""
+    amount = presentation.amount
     entries = say.waste(report)
     listed = entries[: presentation.top or None]
     if not entries:
@@ -174,13 +180,20 @@ def waste(report: AuditReport, presentation: Presentation, *, evidence: bool = F
             str(audited.object),
             part.use.value,
             say.number(part.gpus),
-            say.money(part.usd_per_hour),
-            say.money(part.usd_per_hour, presentation.hours_per_month),
+            amount.number(part.usd_per_hour),
+            amount.number(part.usd_per_hour, presentation.hours_per_month),
             *([say.evidence(audited, part)] if evidence else ()),
         )
         for audited, part in listed
     ]
-    header = ["IDLE AND UNDER-USED", "USE", "GPUS", "$/HOUR", "$/MONTH", *(["EVIDENCE"] if evidence else ())]
+    header = [
+        "IDLE AND UNDER-USED",
+        "USE",
+        "GPUS",
+        f"{amount.symbol}/HOUR",
+        f"{amount.symbol}/MONTH",
+        *(["EVIDENCE"] if evidence else ()),
+    ]
     yield from aligned(header, rows, presentation.paint, right={2, 3, 4}, colours={0: (BOLD,)})
     if len(entries) > len(listed):
         yield f"and {len(entries) - len(listed):,} more: --top 0; the evidence: -o wide"
@@ -192,26 +205,27 @@ def _remainder(subject: str, count: int, most: int) -> Iterator[str]:
 
 
 def _worst(report: AuditReport, presentation: Presentation) -> Iterator[str]:
+    amount = presentation.amount
     worst = [audited for audited in report.audited if audited.findings]
     listed = worst[: presentation.top or None]
     if not worst:
         return
-    growing = say.growth(report)
-    rows = [_row(audited, growing) for audited in listed]
-    header = ("WORST OBJECTS", "ACTION", "POLICIES", "GPUS", "$/HOUR")
+    growing = say.growth(report, amount)
+    rows = [_row(audited, growing, amount) for audited in listed]
+    header = ("WORST OBJECTS", "ACTION", "POLICIES", "GPUS", f"{amount.symbol}/HOUR")
     yield from aligned(header, rows, presentation.paint, right={3, 4}, colours={0: (BOLD,)})
     if len(worst) > len(listed):
         yield f"and {len(worst) - len(listed):,} more: --top 0, or every finding with -o wide"
 
 
-def _row(audited: Audited, growing: Mapping[str, str]) -> tuple[str, ...]:
+def _row(audited: Audited, growing: Mapping[str, str], amount: Amounts) -> tuple[str, ...]:
     first, *others = say.policies(audited)
     return (
         str(audited.object),
         audited.action.value,
         f"{first} +{len(others)}" if others else first,
         say.gpus_of(audited.allocated),
-        say.price(audited, growing),
+        say.price(audited, growing, amount),
     )
 
 
@@ -249,17 +263,17 @@ def changes(presentation: Presentation) -> Iterator[str]:
 
 def trend(presentation: Presentation) -> Iterator[str]:
     """Yield how the figures moved over earlier audits, and what is new, gone or changed."""
-    moving, paint = presentation.trend, presentation.paint
+    moving, paint, amount = presentation.trend, presentation.paint, presentation.amount
     if moving is None:
         return
     header = ("TREND", f"{moving.base.time:%Y-%m-%d %H:%M}", "NOW", "CHANGE", "SINCE LAST", "")
     rows = [
         (
             figure.name,
-            history.value(figure.base, figure.unit),
-            history.value(figure.now, figure.unit),
-            history.change(figure, figure.base),
-            history.change(figure, figure.last),
+            history.value(figure.base, figure.unit, amount),
+            history.value(figure.now, figure.unit, amount),
+            history.change(figure, figure.base, amount),
+            history.change(figure, figure.last, amount),
             history.sparkline(figure),
         )
         for figure in moving.figures
@@ -270,7 +284,7 @@ def trend(presentation: Presentation) -> Iterator[str]:
     )
     yield from (plain(f"  note: {caveat}") for caveat in moving.caveats)
     listed = moving.moved[: presentation.top or None]
-    yield from (plain(f"  {history.moved_text(moved)}") for moved in listed)
+    yield from (plain(f"  {history.moved_text(moved, amount)}") for moved in listed)
     if len(moving.moved) > len(listed):
         yield f"  and {len(moving.moved) - len(listed):,} more changes: --top 0"
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.audit.formats.presentation import Presentation
     from gpugate.webhook.audit.model import AuditReport
 
-_HEADER: Final = ("ACTION", "OBJECT", "PODS", "GPUS", "$/HOUR", "POLICY", "FIELD", "FINDING", "FIX")
+_HEADER: Final = ("POLICY", "FIELD", "FINDING", "FIX")
 
 
 def render(report: AuditReport, presentation: Presentation) -> str:
@@ -37,10 +37,16 @@ def render(report: AuditReport, presentation: Presentation) -> str:
 
 
 def _findings(report: AuditReport, presentation: Presentation) -> Iterator[str]:
-    growing = say.growth(report)
+    amount = presentation.amount
+    growing = say.growth(report, amount)
     rows = []
     for audited in report.audited:
-        shared = (str(audited.object), str(audited.pods), say.gpus_of(audited.allocated), say.price(audited, growing))
+        shared = (
+            str(audited.object),
+            str(audited.pods),
+            say.gpus_of(audited.allocated),
+            say.price(audited, growing, amount),
+        )
         rows += [
             (
                 finding.action.value,
@@ -55,4 +61,10 @@ def _findings(report: AuditReport, presentation: Presentation) -> Iterator[str]:
         if not audited.findings and presentation.include_passed:
             rows.append((Action.ALLOW.value, *shared, "", "", "", ""))
     if rows:
-        yield from aligned(_HEADER, rows, presentation.paint, right={2, 3, 4}, colours={1: (BOLD,)})
+        yield from aligned(
+            ("ACTION", "OBJECT", "PODS", "GPUS", f"{amount.symbol}/HOUR", *_HEADER),
+            rows,
+            presentation.paint,
+            right={2, 3, 4},
+            colours={1: (BOLD,)},
+        )

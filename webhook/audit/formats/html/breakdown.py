@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.audit.formats.presentation import Presentation
     from gpugate.webhook.audit.model import AuditReport, Spend
+    from gpugate.webhook.audit.words import Amounts
 
 _COUNTED: Final = (Action.DENY, Action.MUTATE, Action.WARN)
 _SHOWN: Final = (*_COUNTED, Action.RECORD)
@@ -25,6 +26,7 @@ _HEADER: Final = ("Denied", "Mutated", "Warned")
 
 def namespaces(report: AuditReport, presentation: Presentation) -> Html:
     """Return the table of namespaces with findings."""
+    amount = presentation.amount
     groups = [group for group in grouped(report, "namespace") if group.findings]
     if not groups:
         return NOTHING
@@ -36,14 +38,14 @@ def namespaces(report: AuditReport, presentation: Presentation) -> Html:
             *_counts(group),
             markup.cell(_bar(group, most)),
             markup.number(say.gpus(group.at_risk), sum(group.at_risk.values())),
-            markup.number(say.money(group.usd_per_hour), group.usd_per_hour or 0.0),
-            markup.number(say.money(group.usd_per_hour, presentation.hours_per_month), group.usd_per_hour or 0.0),
+            markup.number(amount.number(group.usd_per_hour), group.usd_per_hour or 0.0),
+            markup.number(amount.number(group.usd_per_hour, presentation.hours_per_month), group.usd_per_hour or 0.0),
         )
         for group in listed
     ]
-    header = ("Namespace", *_HEADER, "Objects", "GPUs at risk", "$ / hour", "$ / month")
+    header = ("Namespace", *_HEADER, "Objects", "GPUs at risk", f"{amount.symbol} / hour", f"{amount.symbol} / month")
     body = markup.table("Objects by namespace, highest cost at risk first", header, rows, numbers=(1, 2, 3, 5, 6, 7))
-    remainder = _remainder(others, presentation.hours_per_month) if others else NOTHING
+    remainder = _remainder(others, presentation) if others else NOTHING
     return tag("section", tag("h2", "Namespaces"), _keys(groups), body, remainder, id="namespaces")
 
 
@@ -53,6 +55,7 @@ _EMPTY: Final = {"team": "(no team)", "namespace": "(cluster)", "pool": "(no poo
 
 def spending(report: AuditReport, presentation: Presentation) -> Html:
     """Return the cost by team, namespace and NodePool, each with its parts as a bar."""
+    amount = presentation.amount
     entries = report.cost.spending if report.cost else ()
     if not entries:
         return NOTHING
@@ -65,13 +68,22 @@ def spending(report: AuditReport, presentation: Presentation) -> Html:
                 markup.cell(entry.name or _EMPTY[by]),
                 markup.number(say.number(entry.gpus), entry.gpus),
                 markup.cell(bar(_parts(entry), most)),
-                markup.number(say.money(_wasted(entry)), _wasted(entry) or 0.0),
-                markup.number(say.money(entry.usd_per_hour), entry.usd_per_hour or 0.0),
-                markup.number(say.money(entry.usd_per_hour, presentation.hours_per_month), entry.usd_per_hour or 0.0),
+                markup.number(amount.number(_wasted(entry)), _wasted(entry) or 0.0),
+                markup.number(amount.number(entry.usd_per_hour), entry.usd_per_hour or 0.0),
+                markup.number(
+                    amount.number(entry.usd_per_hour, presentation.hours_per_month), entry.usd_per_hour or 0.0
+                ),
             )
             for entry in listed
         ]
-        header = (title, "GPUs", "Spend", "Idle or parked $ / hour", "$ / hour", "$ / month")
+        header = (
+            title,
+            "GPUs",
+            "Spend",
+            f"Idle or parked {amount.symbol} / hour",
+            f"{amount.symbol} / hour",
+            f"{amount.symbol} / month",
+        )
         tables.append(markup.table(f"Spend by {title.lower()}", header, rows, numbers=(1, 3, 4, 5)))
         if len(of_group) > len(listed):
             tables.append(tag("p", f"And {len(of_group) - len(listed):,} more in the JSON document.", class_="intro"))
@@ -91,6 +103,7 @@ def _wasted(entry: Spend) -> float | None:
 
 def idle(report: AuditReport, presentation: Presentation) -> Html:
     """Return the objects with GPUs that do not work as their cost requires, with the evidence."""
+    amount = presentation.amount
     entries = say.waste(report)
     if not entries:
         return NOTHING
@@ -100,18 +113,25 @@ def idle(report: AuditReport, presentation: Presentation) -> Html:
             markup.cell(str(audited.object)),
             markup.cell(tag("span", part.use.value, class_=f"mode {part.use.value}")),
             markup.number(say.number(part.gpus), part.gpus),
-            markup.number(say.money(part.usd_per_hour), part.usd_per_hour or 0.0),
-            markup.number(say.money(part.usd_per_hour, presentation.hours_per_month), part.usd_per_hour or 0.0),
+            markup.number(amount.number(part.usd_per_hour), part.usd_per_hour or 0.0),
+            markup.number(amount.number(part.usd_per_hour, presentation.hours_per_month), part.usd_per_hour or 0.0),
             markup.cell(
                 say.evidence(audited, part), tag("small", tag("code", audited.gpu_use.query if audited.gpu_use else ""))
             ),
         )
         for audited, part in listed
     ]
-    header = ("Object", "Use", "GPUs", "$ / hour", "$ / month", "Evidence, and a query for Grafana")
+    header = (
+        "Object",
+        "Use",
+        "GPUs",
+        f"{amount.symbol} / hour",
+        f"{amount.symbol} / month",
+        "Evidence, and a query for Grafana",
+    )
     body = markup.table("Idle and under-used GPUs, highest cost first", header, rows, numbers=(2, 3, 4))
     usd = sum(part.usd_per_hour or 0.0 for _, part in others)
-    more = f"And {len(others):,} more: ${say.money(usd)} per hour."
+    more = f"And {len(others):,} more: {amount(usd)} per hour."
     return tag(
         "section",
         tag("h2", "Idle and under-used GPUs"),
@@ -121,7 +141,7 @@ def idle(report: AuditReport, presentation: Presentation) -> Html:
     )
 
 
-def policies(report: AuditReport, anchors: Mapping[str, str], titles: Mapping[str, str]) -> Html:
+def policies(report: AuditReport, anchors: Mapping[str, str], titles: Mapping[str, str], amount: Amounts) -> Html:
     """Return the table of policies with findings."""
     groups = sorted(
         grouped(report, "policy"), key=lambda group: (*(-group.objects[action] for action in Action), group.name)
@@ -135,16 +155,16 @@ def policies(report: AuditReport, anchors: Mapping[str, str], titles: Mapping[st
             markup.cell(tag("span", group.mode.word, class_=f"mode {group.mode.word}")),
             *_counts(group),
             markup.cell(_bar(group, most)),
-            markup.number(say.money(group.usd_per_hour), group.usd_per_hour or 0.0),
+            markup.number(amount.number(group.usd_per_hour), group.usd_per_hour or 0.0),
         )
         for group in groups
     ]
-    header = ("Policy", "Mode", *_HEADER, "Objects", "$ / hour at risk")
+    header = ("Policy", "Mode", *_HEADER, "Objects", f"{amount.symbol} / hour at risk")
     body = markup.table("Objects by policy, most denials first", header, rows, numbers=(2, 3, 4, 6))
     return tag("section", tag("h2", "Policies"), _keys(groups), body, id="policies")
 
 
-def pools(report: AuditReport) -> Html:
+def pools(report: AuditReport, amount: Amounts) -> Html:
     """Return the allocated and unallocated GPUs by NodePool and instance type."""
     uses = report.cost.pools if report.cost else ()
     if not uses:
@@ -160,12 +180,21 @@ def pools(report: AuditReport) -> Html:
                 for count in (pool.gpus, pool.allocated, pool.gpus - pool.allocated)
             ),
             markup.cell(bar([("allocated", pool.allocated), ("unallocated", pool.gpus - pool.allocated)], most)),
-            markup.number(say.money(pool.usd_per_hour), pool.usd_per_hour or 0.0),
+            markup.number(amount.number(pool.usd_per_hour), pool.usd_per_hour or 0.0),
         )
         for pool in uses
     ]
     allocated, whole = sum(pool.allocated for pool in uses), sum(pool.gpus for pool in uses)
-    header = ("NodePool", "Instance type", "Nodes", "GPUs", "Allocated", "Unallocated", "Share", "$ / hour")
+    header = (
+        "NodePool",
+        "Instance type",
+        "Nodes",
+        "GPUs",
+        "Allocated",
+        "Unallocated",
+        "Share",
+        f"{amount.symbol} / hour",
+    )
     body = markup.table("GPUs by NodePool and instance type", header, rows, numbers=(2, 3, 4, 5, 7))
     keys = legend(
         (
@@ -176,13 +205,14 @@ def pools(report: AuditReport) -> Html:
     return tag("section", tag("h2", "GPUs by pool"), keys, body, id="pools")
 
 
-def _remainder(groups: Sequence[Group], hours: float) -> Html:
+def _remainder(groups: Sequence[Group], presentation: Presentation) -> Html:
     """Return the totals of the namespaces that are not in the table."""
+    hours, amount = presentation.hours_per_month, presentation.amount
     counts = ", ".join(f"{sum(group.objects[action] for group in groups):,} {VERBS[action]}" for action in _COUNTED)
     priced = [group.usd_per_hour for group in groups if group.usd_per_hour is not None]
     usd = sum(priced) if priced else None
     text = (
-        f"And {len(groups):,} more: objects {counts}; at risk ${say.money(usd)} per hour, ${say.money(usd, hours)} per month. "
+        f"And {len(groups):,} more: objects {counts}; at risk {amount(usd)} per hour, {amount(usd, hours)} per month. "
         "The lists above contain all their findings."
     )
     return tag("p", text, class_="intro")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json, Path
     from gpugate.policies.sdk.findings import Patch
     from gpugate.webhook.audit.model import Audited, AuditReport, Finding
+    from gpugate.webhook.audit.words import Amounts
 
 
 class Mark(Enum):
@@ -296,11 +297,11 @@ def _quoted(text: str) -> str:
 
 _SAFE: Final = frozenset(" /-.,:;=_%+")
 _ORDER: Final = list(Action)
-_COLUMNS: Final = (("name", "Object"), ("gpus", "GPUs allocated"), ("usd", "$ / hour"))
+_COLUMNS: Final = (("name", "Object"), ("gpus", "GPUs allocated"))
 _OTHERS: Final = "The webhook would allow these objects: patched, with a warning, or unchanged."
 
 
-def findings(report: AuditReport, shared: Shared, anchors: Mapping[str, str]) -> Html:
+def findings(report: AuditReport, shared: Shared, anchors: Mapping[str, str], amount: Amounts) -> Html:
     """Return the filters and both lists; `anchors` maps policies to their ids on the page."""
     worst = [audited for audited in report.audited if audited.action is Action.DENY]
     others = [audited for audited in report.audited if audited.findings and audited.action is not Action.DENY]
@@ -308,7 +309,7 @@ def findings(report: AuditReport, shared: Shared, anchors: Mapping[str, str]) ->
     likeness = Likeness(
         messages=not shared.is_long, namespaces=not shared.is_long or len(namespaces) <= MOST_NAMESPACES
     )
-    writer = _Writer(shared, anchors, say.growth(report), likeness)
+    writer = _Writer(shared, anchors, say.growth(report, amount), likeness, amount)
     lists = (
         writer.section("today", "Would be denied", _intro(len(worst)), worst),
         writer.section("others", "Other findings", _OTHERS, others) if others else NOTHING,
@@ -333,6 +334,7 @@ class _Writer:
     anchors: Mapping[str, str]
     growing: Mapping[str, str]
     likeness: Likeness
+    amount: Amounts
 
     def section(self, name: str, title: str, intro: str, objects: Sequence[Audited]) -> Html:
         parts = [
@@ -340,7 +342,9 @@ class _Writer:
             tag("p", intro, class_="intro"),
         ]
         if objects:
-            columns = (tag("span", text, data_sort=key) for key, text in _COLUMNS)
+            columns = (
+                tag("span", text, data_sort=key) for key, text in (*_COLUMNS, ("usd", f"{self.amount.symbol} / hour"))
+            )
             parts.append(tag("div", *columns, class_="cols"))
             entries = sorted(alike(objects, self.likeness), key=self._rank)
             parts.append(tag("div", *map(self._entry, entries), class_="list d"))
@@ -357,13 +361,13 @@ class _Writer:
         """Return the entry of similar objects."""
         first = objects[0]
         allocated = [gpus for audited in objects for gpus in audited.allocated]
-        cost, unbounded = usd(allocated), say.price(first, self.growing)
+        cost, unbounded = usd(allocated), say.price(first, self.growing, self.amount)
         worst = say.worst_finding(first)
         order = sorted(range(len(first.findings)), key=lambda index: first.findings[index] is not worst)
         messages = [[audited.findings[index].message for index in order] for audited in objects]
         differ = messages.count(messages[0]) < len(messages)
         more = f" (+{len(order) - 1:,})" if len(order) > 1 else ""
-        price = f"${say.money(cost)}" if cost is not None else unbounded if unbounded != say.UNKNOWN else ""
+        price = self.amount(cost) if cost is not None else unbounded if unbounded != say.UNKNOWN else ""
         figures = (tag("i", say.gpus_of(allocated) if allocated else ""), tag("i", price)) if allocated or price else ()
         pods = say.plural(first.pods, "Pod") if first.pods > 1 else ""
         beside = f"and {len(objects) - 1:,} similar" if objects[1:] else pods

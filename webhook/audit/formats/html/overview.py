@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.audit.formats.presentation import Presentation
     from gpugate.webhook.audit.model import AuditReport, Cost
     from gpugate.webhook.audit.trend import Figure, Trend
+    from gpugate.webhook.audit.words import Amounts
 
 _SIGNS: Final = {Action.DENY: "✕", Action.MUTATE: "±", Action.WARN: "!", Action.ALLOW: "✓"}
 _TILES: Final = {
@@ -90,12 +91,12 @@ def money(report: AuditReport, presentation: Presentation) -> Html:
     cost = report.cost
     if cost is None:
         return NOTHING
-    hours = presentation.hours_per_month
+    hours, amount = presentation.hours_per_month, presentation.amount
     figures = [(name.replace(" ", "-"), name, usd) for name, usd in say.spend(cost)]
-    summary = ", ".join(f"{name} ${say.money(usd)}" for _, name, usd in figures)
+    summary = ", ".join(f"{name} {amount(usd)}" for _, name, usd in figures)
     idle = sum(usd for name, usd in say.spend(cost) if name in _WASTE)
-    wasted = f"${say.money(idle, hours)} per month idle, parked or unallocated; " if cost.used else ""
-    budget, usage = say.budget(cost, presentation.idle_budget), report.usage
+    wasted = f"{amount(idle, hours)} per month idle, parked or unallocated; " if cost.used else ""
+    budget, usage = say.budget(cost, presentation.idle_budget, amount), report.usage
     known = (
         f"Use in {usage.window_seconds / 3600:g} h known for {say.percent(usage.coverage)} of the allocated GPUs, from {usage.source}. "
         if usage
@@ -106,9 +107,9 @@ def money(report: AuditReport, presentation: Presentation) -> Html:
         tag("h2", "GPU spend"),
         tag(
             "div",
-            tag("strong", f"${say.money(cost.spend)}", tag("small", " per hour")),
-            tag("span", f"${say.money(cost.spend, hours)} per month of {hours:g} hours"),
-            tag("span", f"{wasted}${say.money(cost.at_risk)} per hour at risk"),
+            tag("strong", f"{amount(cost.spend)}", tag("small", " per hour")),
+            tag("span", f"{amount(cost.spend, hours)} per month of {hours:g} hours"),
+            tag("span", f"{wasted}{amount(cost.at_risk)} per hour at risk"),
             class_="headline",
         ),
         tag(
@@ -124,10 +125,10 @@ def money(report: AuditReport, presentation: Presentation) -> Html:
             label=f"GPU cost per hour: {summary}",
             kind="bar thick",
         ),
-        legend((name, text, f"${say.money(usd)}/h") for name, text, usd in figures),
+        legend((name, text, f"{amount(usd)}/h") for name, text, usd in figures),
         tag(
             "p",
-            f"{known}Prices: {cost.prices}. See ",
+            f"{known}Prices: {'; '.join(filter(None, (cost.prices, amount.rate)))}. See ",
             tag("a", "the definitions", href="#method"),
             ".",
             class_="intro",
@@ -145,7 +146,7 @@ _COLOURS: Final = {
 }
 
 
-def trend(moving: Trend | None) -> Html:
+def trend(moving: Trend | None, amount: Amounts) -> Html:
     """Return each figure with a sparkline over earlier audits, and what is new, gone or changed."""
     if moving is None:
         return NOTHING
@@ -155,12 +156,12 @@ def trend(moving: Trend | None) -> Html:
             tag("b", figure.name[:1].upper() + figure.name[1:]),
             spark(
                 [(point.time.timestamp(), point.value) for point in figure.points],
-                label=f"{figure.name}: {history.value(figure.points[0].value, figure.unit)} on "
-                f"{figure.points[0].time:%Y-%m-%d}, {history.value(figure.now, figure.unit)} now",
+                label=f"{figure.name}: {history.value(figure.points[0].value, figure.unit, amount)} on "
+                f"{figure.points[0].time:%Y-%m-%d}, {history.value(figure.now, figure.unit, amount)} now",
                 kind=_COLOURS.get(figure.name, figure.name.replace(" ", "-")),
             ),
-            tag("strong", f"{history.value(figure.now, figure.unit)}{'/h' if figure.unit == 'usd' else ''}"),
-            tag("small", _since(figure)),
+            tag("strong", f"{history.value(figure.now, figure.unit, amount)}{'/h' if figure.unit == 'usd' else ''}"),
+            tag("small", _since(figure, amount)),
         )
         for figure in moving.figures
     ]
@@ -169,7 +170,7 @@ def trend(moving: Trend | None) -> Html:
         f"Changes are since {moving.base.time:%Y-%m-%d %H:%M %Z}. Each line begins at 0."
     )
     moved = moving.moved
-    listed = [tag("li", history.moved_text(entry)) for entry in moved[:_MOST_MOVED]]
+    listed = [tag("li", history.moved_text(entry, amount)) for entry in moved[:_MOST_MOVED]]
     more = tag("p", f"And {len(moved) - _MOST_MOVED:,} more.", class_="intro") if len(moved) > _MOST_MOVED else NOTHING
     return tag(
         "section",
@@ -184,8 +185,8 @@ def trend(moving: Trend | None) -> Html:
     )
 
 
-def _since(figure: Figure) -> str:
-    base, last = history.change(figure, figure.base), history.change(figure, figure.last)
+def _since(figure: Figure, amount: Amounts) -> str:
+    base, last = history.change(figure, figure.base, amount), history.change(figure, figure.last, amount)
     parts = [
         "unchanged" if base == "=" else base or "new",
         f"{last} since the last audit" if last not in {"", "="} else "",
@@ -193,24 +194,22 @@ def _since(figure: Figure) -> str:
     return ", ".join(filter(None, parts))
 
 
-def warnings(report: AuditReport) -> Html:
+def warnings(report: AuditReport, amount: Amounts) -> Html:
     """Return the unbounded, wasted and unpriced GPUs."""
-    entries = [*_warnings(report.cost)] if report.cost else []
+    entries = [*_warnings(report.cost, amount)] if report.cost else []
     if not entries:
         return NOTHING
     return tag("section", tag("h2", "Unbounded and wasted GPUs"), tag("ul", *entries, class_="cards"), id="unbounded")
 
 
-def _warnings(cost: Cost) -> Iterator[Html]:
+def _warnings(cost: Cost, amount: Amounts) -> Iterator[Html]:
     for unbounded in cost.unbounded:
         price = (
-            f"at most ${say.money(unbounded.usd_per_hour)}/h"
-            if unbounded.usd_per_hour is not None
-            else "no upper limit"
+            f"at most {amount(unbounded.usd_per_hour)}/h" if unbounded.usd_per_hour is not None else "no upper limit"
         )
         yield tag("li", tag("b", str(unbounded.object)), tag("em", price), tag("p", "Unbounded: ", unbounded.reason))
     for waste in cost.wasted:
-        price = f", ${say.money(waste.usd_per_hour)}/h" if waste.usd_per_hour is not None else ""
+        price = f", {amount(waste.usd_per_hour)}/h" if waste.usd_per_hour is not None else ""
         gpus = f"{say.number(waste.gpus)} GPUs{price}"
         yield tag("li", tag("b", str(waste.object)), tag("em", gpus), tag("p", "Wasted: ", waste.reason))
     if cost.unpriced_gpus:
