@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def relative(file: str, root: Path) -> str:
-    """Return a path from `root` on, with slashes, when the file is below it; else as it was given."""
+    """Return a path relative to `root`, with slashes, if the file is below it; else unchanged."""
     path = Path(file)
     if path.is_absolute() and path.is_relative_to(root):
         path = path.relative_to(root)
@@ -25,22 +25,22 @@ def relative(file: str, root: Path) -> str:
 
 
 def uri(file: str, root: Path) -> str:
-    """Return a path as the reference to a file in an URI: relative below `root`, else absolute."""
+    """Return a path as a URI reference: relative below `root`, else absolute."""
     path = relative(file, root)
     return f"file://{quote(path)}" if path.startswith("/") else quote(path)
 
 
 class Fingerprints:
-    """Gives each finding of one report a fingerprint that no other one of it has; `root` is where paths start."""
+    """Unique fingerprints for the findings of one report; paths are relative to `root`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._counts: Counter[str] = Counter()
 
     def of(self, finding: Located) -> str:
-        """Return the fingerprint; the second of two that are alike is numbered, so call it once for each."""
+        """Return the fingerprint. Equal ones are numbered, so call it once for each finding."""
         name = finding.object
-        # Without an object there is only the file and what is said of it.
+        # Without an object, the file and the message identify the finding.
         about: Sequence[str] = (relative(finding.location.file, self._root), finding.message)
         if name:
             about = (name.api_version, name.kind, name.namespace, name.name, finding.path)

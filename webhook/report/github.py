@@ -1,7 +1,7 @@
-"""Workflow commands for GitHub Actions, which shows them beside the lines of a pull request.
+"""Workflow commands for GitHub Actions, which shows them next to the lines of a pull request.
 
-GitHub shows only the first few of a step, so that the worst come first; `-o markdown` holds them all. Source: GitHub's
-documentation, "Workflow commands for GitHub Actions"; the escapes are those that `@actions/core` writes.
+GitHub shows only the first few of a step, so the most severe come first; `-o markdown` contains all. Source: GitHub's
+documentation, "Workflow commands for GitHub Actions"; the escapes are those of `@actions/core`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _ORDER = list(_COMMANDS)
 
 
 def write(report: Report, root: Path) -> str:
-    """Write a report; paths are from `root` on, the working copy's top."""
+    """Write a report; paths are relative to `root`, the top of the working copy."""
     worst_first = sorted(report.findings, key=lambda finding: _ORDER.index(finding.severity))
-    # The other lines of the summary quote files, and the runner would obey a line of theirs that begins with `::`.
+    # The other lines of the summary quote files, and the runner would execute a quoted line that begins with `::`.
     counts = next(summary(report))
     return "".join(f"{line}\n" for line in [*(_command(finding, root) for finding in worst_first), counts])
 

@@ -1,8 +1,8 @@
-"""A Code Quality report, which GitLab shows in a merge request and beside its lines.
+"""A Code Quality report, which GitLab shows in a merge request and next to its lines.
 
-Paths are relative to the top of the repository, and one fingerprint is one entry, so each is unique. GitLab shows only
-the description of the first version of a finding, so it names the policy. Source: GitLab 18 documentation, "Code Quality
-report format".
+Paths are relative to the top of the repository. Each fingerprint is unique, because it stands for one entry. GitLab
+shows only the description of the first version of a finding, so it names the policy. Source: GitLab 18 documentation,
+"Code Quality report format".
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def write(report: Report, root: Path, project: Path) -> str:
     """Write a report.
 
     Args:
-        report: what was found.
-        root: where the run began; relative paths start there.
-        project: the top of the working copy, which GitLab gives in `CI_PROJECT_DIR`.
+        report: the report.
+        root: the working directory of the run, to which paths are relative.
+        project: the top of the working copy, which GitLab sets in `CI_PROJECT_DIR`.
     """
     fingerprints = Fingerprints(project)
     entries = [_entry(finding, root, project, fingerprints) for finding in report.findings]
@@ -48,7 +48,7 @@ def _entry(finding: Located, root: Path, project: Path, fingerprints: Fingerprin
         "check_name": code,
         "fingerprint": fingerprints.of(finding),
         "severity": _SEVERITIES[finding.severity],
-        # A line is required; what concerns a file as a whole stands on its first.
+        # A line is required, so findings of a whole file are reported at its first line.
         "location": {
             "path": _path(finding.location.file, root, project),
             "lines": {"begin": max(1, finding.location.line)},
@@ -57,6 +57,6 @@ def _entry(finding: Located, root: Path, project: Path, fingerprints: Fingerprin
 
 
 def _path(file: str, root: Path, project: Path) -> str:
-    """Return a path from the project on; as it was given where it is elsewhere, such as `-` for standard input."""
+    """Return a path relative to the project; unchanged if it is elsewhere, such as `-` for standard input."""
     whole = type(root)(os.path.normpath(root / file))
     return plain(whole.relative_to(project).as_posix() if whole.is_relative_to(project) else file)

@@ -1,4 +1,4 @@
-"""A report as JSON, for programs; `schema` changes when a field's meaning does."""
+"""A report as JSON, for programs; `schema` changes with the meaning of a field."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Object = dict[str, Any]  # Any: the JSON edge
 
 
 def write(report: Report, docs: str = "") -> str:
-    """Write a report; `docs` is the address of the documentation's site, empty where none is known."""
+    """Write a report; `docs` is the address of the documentation's site, or empty."""
     document: _Object = {
         "schema": SCHEMA,
         "findings": [_finding(finding, docs) for finding in report.findings],
@@ -107,7 +107,7 @@ def _finding(finding: Located, docs: str) -> _Object:
 
 
 def _location(finding: Located) -> _Object:
-    """Another place that the cause of a finding has a part in."""
+    """Return the location of another finding with the same cause."""
     name = finding.object
     return {
         "object": name

@@ -63,7 +63,7 @@ def _cases(suite: ET.Element, file: str, findings: Sequence[Located]) -> None:
 
 
 def tell(case: ET.Element, findings: Sequence[Located]) -> None:
-    """Say in a case what was found."""
+    """Add findings to a case."""
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
         tag = "error" if errors[0].sort in _INCOMPLETE else "failure"

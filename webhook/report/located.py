@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class BaselineKey(Struct, frozen=True, order=True):
-    """What makes findings of different runs the same.
+    """The identity of a finding across runs.
 
-    Neither file nor line is part of it, so that it survives moved lines and files. `path` names list elements by their
-    merge key. The version of the kind is left out, because it changes while the object stays. `policy` is `schema` for what
-    schemas refuse, `malformed` for fields of the wrong type.
+    File and line are not part of it, so that it survives moved lines and files. `path` names list elements by their
+    merge key. The version of the kind is omitted, because it changes while the object remains. `policy` is `schema` for
+    schema errors, `malformed` for fields of the wrong type.
     """
 
     policy: str
@@ -42,13 +42,13 @@ class BaselineKey(Struct, frozen=True, order=True):
 
 
 class BaselineUse(Struct, frozen=True):
-    """What a baseline did.
+    """The effect of a baseline.
 
     Attributes:
         file: its name.
-        hidden: how many findings it hid.
-        stale: entries that match nothing any more, with how many findings they would still hide.
-        unseen: the same, of objects that were not among the files; none where only a part of the project was read.
+        hidden: the number of findings that it hid.
+        stale: entries without a finding, with the number of findings that they would hide.
+        unseen: the same for objects that are not in the files; none if only a part of the project was read.
     """
 
     file: str
@@ -58,7 +58,7 @@ class BaselineUse(Struct, frozen=True):
 
 
 class Severity(StrEnum):
-    """How a finding counts: errors stop the object, warnings do not, notes only tell."""
+    """How a finding counts: errors block the object, warnings do not, and notes only inform."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -66,7 +66,7 @@ class Severity(StrEnum):
 
 
 class Sort(Enum):
-    """What kind of thing was found."""
+    """The kind of a finding."""
 
     VIOLATION = "violation"
     """A policy found something wrong."""
@@ -167,28 +167,28 @@ class Located(Struct, frozen=True):
 
     @property
     def code(self) -> str:
-        """What suppressions, baselines and exemptions name it by: its policy, `schema` or `malformed`; else empty."""
+        """Its name in suppressions, baselines and exemptions: its policy, `schema` or `malformed`; else empty."""
         return self.policy or (self.sort.value if self.sort in {Sort.MALFORMED, Sort.SCHEMA} else "")
 
     @property
     def safely_fixable(self) -> bool:
-        """Whether it can be fixed without a change to scheduling or cost; an exempt finding needs no fix."""
+        """Whether it has a fix that changes neither scheduling nor cost; an exempt finding needs no fix."""
         safe = isinstance(self.fix, Patches) and self.fix.safe
         return not self.exempt and not self.location.is_template and (safe or bool(self.patches))
 
     @property
     def unsafely_fixable(self) -> bool:
-        """Whether it can be fixed, and the fix needs a review first."""
+        """Whether it has a fix that needs a review."""
         return not (self.exempt or self.location.is_template or self.fix is None or self.safely_fixable)
 
     @property
     def exempt(self) -> bool:
-        """Whether the configuration lets the object off; only then does a note lower a finding this far."""
+        """Whether the configuration exempts the object; only an exemption lowers a finding this far."""
         return bool(self.note) and self.stance is Stance.AUDIT
 
 
 class Skipped(Struct, frozen=True):
-    """A policy could not look at some objects, because a fact was not available."""
+    """A policy that was not evaluated for some objects, because data was missing."""
 
     policy: str
     reason: str
@@ -196,9 +196,9 @@ class Skipped(Struct, frozen=True):
 
 
 class PassedOver(Struct, frozen=True):
-    """A part of the input that was not checked, and why; line 0 is the file or directory as a whole.
+    """A part of the input that was not checked, with the reason; line 0 stands for the whole file or directory.
 
-    `files` counts the YAML files in a hidden directory; `detail` is empty where the reason says all.
+    `files` counts the YAML files in a hidden directory; `detail` may add to the reason.
     """
 
     file: str
@@ -209,14 +209,14 @@ class PassedOver(Struct, frozen=True):
 
 
 class SuppressedBy(StrEnum):
-    """What lets a finding pass."""
+    """The source of a suppression."""
 
     COMMENT = "comment"
     BASELINE = "baseline"
 
 
 class Suppressed(Struct, frozen=True):
-    """A finding that passes, the reason that is given for it, and what lets it pass: a comment beside it, or the baseline."""
+    """A suppressed finding, the reason, and the source of the suppression: a comment or the baseline."""
 
     finding: Located
     reason: str
@@ -224,23 +224,23 @@ class Suppressed(Struct, frozen=True):
 
 
 class NotRendered(Struct, frozen=True):
-    """A chart or kustomization that was not rendered, by its name for people, and how many of its files were read as they are."""
+    """A chart or kustomization that was not rendered, and the number of its files that were evaluated unchanged."""
 
     name: str
     files: int
 
 
 class Report(Struct, frozen=True):
-    """A run: what was found, in the order of the files, and what was looked at.
+    """The report of a run: findings in the order of the files, and the input.
 
     `passed_over` counts documents and directories that are not manifests; `left_out` are sentences about some of them,
-    `remarks` about objects.
-    `hidden` counts the YAML files in hidden directories, which are not read. `passed` lists all of these. `unknown_kinds`
-    are kinds that no policy knows and whose objects hold Pods or request GPUs, `applications` those of Argo CD that deploy
-    Helm charts. `not_rendered` are charts and kustomizations.
-    `suppressed` is what comments and the baseline let pass, `baseline` what the latter did, `expired` and `unused` are
-    exemptions of the policy file that are over or let nothing off, in words. `fixed` is how many changes were made to
-    files, `unfixed` says where one could not be made and why, `names` are the files that were read.
+    `remarks` about objects. `hidden` counts the YAML files in hidden directories, which are not read. `passed` lists
+    all of these. `unknown_kinds` are kinds that no policy knows and whose objects contain Pods or request GPUs,
+    `applications` those of Argo CD that deploy Helm charts. `not_rendered` are charts and kustomizations.
+
+    `suppressed` are the findings that comments and the baseline suppress, `baseline` the effect of the latter,
+    `expired` and `unused` exemptions of the policy file, as text. `fixed` is the number of changes to files, `unfixed`
+    are the changes that could not be made, with reasons, `names` are the files that were read.
     """
 
     findings: tuple[Located, ...]
@@ -267,7 +267,7 @@ class Report(Struct, frozen=True):
     left_out: tuple[str, ...] = ()
 
     def count(self, severity: Severity) -> int:
-        """Return how many findings have a severity."""
+        """Return the number of findings with a severity."""
         return sum(finding.severity is severity for finding in self.findings)
 
 

@@ -1,4 +1,4 @@
-"""A report as GitHub and GitLab show it in a summary or a comment."""
+"""A report in Markdown, for summaries and comments of GitHub and GitLab."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpugate.webhook.report.view import View
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# A comment holds 65,536 characters and a step's summary 1 MiB; the lines here stay far below both.
+# A comment has at most 65,536 characters and a step's summary 1 MiB; these lines stay far below both.
 _MOST_ROWS: Final = 200
 _ORDER: Final = list(Severity)
 _MARKUP: Final = re.compile(r"([\\`*_\[\]<>|#@~&])")
@@ -63,5 +63,5 @@ def _fix(finding: Located) -> Iterator[str]:
 
 
 def escaped(text: str) -> str:
-    """Take the meaning from all that Markdown, HTML and mentions would read."""
+    """Escape all syntax of Markdown, HTML and mentions."""
     return _MARKUP.sub(r"\\\1", plain(text))

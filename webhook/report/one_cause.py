@@ -1,6 +1,6 @@
-"""One cause, one finding: which findings state a cause that another finding of the same run reports.
+"""Find the findings whose cause another finding of the same run reports.
 
-At admission the API server sends one object, so a policy reports a cause at each object that has a part in it: a
+At admission the API server sends one object, so a policy reports a cause at each object that is part of it: a
 HorizontalPodAutoscaler and a ScaledObject of one workload both have a finding that names the other. If all objects are
 evaluated, the policy says which of these findings is reported, and the others become further locations of it. A finding
 with a stricter mode is never replaced by one with a less strict mode.
@@ -26,16 +26,16 @@ _Key: TypeAlias = tuple[str, str, str]
 
 
 class Statement(Struct, frozen=True):
-    """A finding, as far as it takes to compare it with others.
+    """The properties by which findings are compared.
 
     Attributes:
         policy: its id.
-        message: what it says.
-        stance: what it costs.
-        kind: of the object in which it is, with `namespace` and `name`.
-        others: further objects that have a part in it.
-        follows: whether the finding at each of these stays, and not this one.
-        owner: what made the object, whose template then has the same finding.
+        message: its message.
+        stance: its stance.
+        kind: the kind of its object, with `namespace` and `name`.
+        others: further objects that are part of it.
+        follows: whether the finding at each of these is kept, and not this one.
+        owner: the owner of the object, whose template has the same finding.
     """
 
     policy: str
@@ -50,12 +50,12 @@ class Statement(Struct, frozen=True):
 
     @property
     def at(self) -> _Key:
-        """The object in which it is."""
+        """Its object."""
         return _key(self.kind, self.namespace, self.name)
 
 
 def followers(statements: Sequence[Statement]) -> Mapping[int, tuple[int, ...]]:
-    """Return each finding that is not to be reported by itself, with those that report its cause, by their indices."""
+    """Return finding -> the findings that report its cause, by index, for those that are not reported separately."""
     replaced: dict[int, tuple[int, ...]] = {}
     if not any(statement.follows or statement.owner for statement in statements):
         return replaced
@@ -79,7 +79,7 @@ def _leading(
     by_object: Mapping[tuple[str, _Key], list[int]],
     parts: Mapping[int, frozenset[_Key]],
 ) -> Iterator[int]:
-    """Yield the findings that state the cause of one; none where one of the objects that it names has no such finding."""
+    """Yield the findings that state the cause of one; none if an object that it names has no such finding."""
     if follower.owner is not None:
         for other in islice(by_object.get((follower.policy, _of(follower.owner)), ()), _COMPARED):
             made_by = statements[other]
@@ -99,12 +99,12 @@ def _leading(
 
 
 def _leads(leader: Statement, parts: frozenset[_Key] | None, follower: Statement) -> bool:
-    """Tell whether a finding names the object of another one; one that names none is about all that depends on it."""
+    """Tell whether a finding names the object of another; a finding without others refers to all dependent objects."""
     return not leader.follows and leader.stance >= follower.stance and (parts is None or follower.at in parts)
 
 
 def _last(index: int, followed: Mapping[int, tuple[int, ...]]) -> tuple[int, ...]:
-    """Follow findings to those that stay; none where they lead in a circle."""
+    """Follow findings to those that are kept; none if they form a circle."""
     ends: dict[int, None] = {}
     pending, visited = list(followed[index]), {index}
     while pending:

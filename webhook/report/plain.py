@@ -1,8 +1,9 @@
 """Escape text from manifests for terminals and CI logs, colour it, and align columns.
 
-CI systems obey lines of a log. GitHub's runner takes `::` at the beginning of a line, behind white space too, and `##[`
-anywhere (actions/runner v2.330 ActionCommand.cs, OutputManager.cs); the agent of Azure Pipelines takes `##vso[` anywhere,
-and `##[` for its formats (azure-pipelines-agent v4 CommandStringConvertor.cs); TeamCity takes `##teamcity[`.
+CI systems execute commands in a log. GitHub's runner accepts `::` at the beginning of a line, also after white space,
+and `##[` anywhere (actions/runner v2.330 ActionCommand.cs, OutputManager.cs); the agent of Azure Pipelines accepts
+`##vso[` anywhere, and `##[` for its formats (azure-pipelines-agent v4 CommandStringConvertor.cs); TeamCity accepts
+`##teamcity[`.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ _COMMAND: Final = re.compile(r"#(?=#[\w.-]*\[)|^(\s*):(?=:)")
 
 
 def plain(text: str) -> str:
-    """Replace what a terminal or a CI system would act on, and what cannot be seen; the length stays, so that carets fit.
+    """Replace control sequences of terminals and CI systems, and invisible characters; the length does not change.
 
-    What comes before the text on its line has to be such that the line is no command.
+    The caller must ensure that the text before it does not make the line a command.
     """
     if not text.isprintable():
         text = "".join(c if c.isprintable() else " " if c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
@@ -31,12 +32,12 @@ def plain(text: str) -> str:
 
 
 def plain_json(text: str) -> str:
-    """Write JSON so that no string in it is a command for a CI system; it means the same."""
+    """Escape JSON so that no string in it is a command for a CI system, without changing its meaning."""
     return text.replace("##", "#\\u0023")
 
 
 def plain_xml(text: str) -> str:
-    """Write XML so that no text in it is a command for a CI system; it means the same."""
+    """Escape XML so that no text in it is a command for a CI system, without changing its meaning."""
     return text.replace("##", "#&#35;")
 
 
@@ -44,7 +45,7 @@ When = Literal["auto", "always", "never"]
 
 
 def wanted(when: When, *, is_terminal: bool, environment: Mapping[str, str]) -> bool:
-    """Decide on colours: what the user says, then NO_COLOR, FORCE_COLOR (not 0), TERM, then the terminal."""
+    """Tell whether to use colours: by the user's choice, then NO_COLOR, FORCE_COLOR (not 0), TERM and the terminal."""
     if when != "auto":
         return when == "always"
     if environment.get("NO_COLOR"):
@@ -55,7 +56,7 @@ def wanted(when: When, *, is_terminal: bool, environment: Mapping[str, str]) -> 
 
 
 class Paint(Struct, frozen=True):
-    """Wraps text in the codes of a colour, or leaves it as it is."""
+    """Wrap text in the codes of a colour, or return it unchanged."""
 
     enabled: bool = False
 
@@ -83,7 +84,10 @@ def aligned(
     right: Collection[int] = (),
     colours: Mapping[int, Codes] | None = None,
 ) -> Iterator[str]:
-    """Yield the lines of a table; `right` are columns of numbers, `colours` those of columns, but for zeros and `-`."""
+    """Yield the lines of a table.
+
+    `right` are right-aligned columns, `colours` the colours of columns, in which zeros and `-` have none.
+    """
     cells = [list(map(plain, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
     yield paint(_line(header, widths, right).rstrip(), DIM)

@@ -27,7 +27,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
 
 
 def section(doc: str, heading: str) -> str:
-    """Return the text under a `## heading`; empty when there is none."""
+    """Return the text under a `## heading`; empty if there is none."""
     _, line, remainder = f"\n{doc}".partition(f"\n## {heading}\n")
     return remainder.partition("\n## ")[0].strip() if line else ""
 
@@ -38,14 +38,14 @@ def first_sentence(text: str) -> str:
 
 
 def outcome(policy: Policy) -> str:
-    """Return what happens to a bad example in the default mode of a policy, as a heading."""
+    """Return the effect of a policy's default mode on a denied example, as a heading."""
     if all(handler.mutates for handler in policy.handlers):
         return "Mutated"
     return "Denied" if policy.mode is Stance.ENFORCE else "Reported"
 
 
 def changed(policy: Policy) -> str:
-    """Return the heading of a bad example after the change: made by the webhook, by `--fix`, or by either."""
+    """Return the heading of a denied example after the change by the webhook, by `--fix`, or by either."""
     mutating = [handler.mutates for handler in policy.handlers]
     if all(mutating):
         return "After the mutation"
@@ -87,7 +87,7 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 
 
 class PatchGroup(Struct, frozen=True):
-    """Patches of one policy for one reason, as a message; `template_of` is the workload's kind when its Pods will get them."""
+    """Patches of one policy with one reason, as a message; `template_of` is the workload's kind if its Pods get them."""
 
     message: str
     template_of: str
@@ -95,7 +95,7 @@ class PatchGroup(Struct, frozen=True):
 
 
 def patch_groups(outcome: Outcome) -> Iterator[PatchGroup]:
-    """Yield the patches that a policy makes, by their reasons, in order."""
+    """Yield the patches of a policy, grouped by their reasons, in order."""
     groups: dict[tuple[str, str], list[Patch]] = {}
     for patch in outcome.patches:
         groups.setdefault((patch.reason, ""), []).append(patch)
@@ -106,5 +106,5 @@ def patch_groups(outcome: Outcome) -> Iterator[PatchGroup]:
 
 
 def reasons(policies: Iterable[Policy]) -> Mapping[str, str]:
-    """Return for each policy, by its id, a sentence on what the pattern costs."""
+    """Return policy id -> a sentence on the consequence of its pattern."""
     return {policy.id: first_sentence(section(policy.doc, WHY)) for policy in policies}

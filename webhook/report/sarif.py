@@ -1,6 +1,6 @@
 """SARIF 2.1.0 (OASIS, errata 01), in the subset that GitHub's code scanning reads.
 
-A region is on one line, because a file is shown beside the finding.
+A region is on one line, because GitHub shows the file next to the finding.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 FINGERPRINT: Final = "gpugate/v1"
-# What is found without a policy, in words.
+# Descriptions of findings without a policy.
 _TROUBLES: Final = {
     Sort.MALFORMED: "A field has a type that the API server refuses.",
     Sort.SCHEMA: "The API server refuses an object by the schema of its kind, or loses a field of it.",
@@ -31,16 +31,18 @@ _TROUBLES: Final = {
     Sort.AMBIGUOUS: "A document means something else to Kubernetes than it looks.",
     Sort.IGNORE: "A suppression comment is invalid, or suppresses no finding.",
 }
-_MOST_RELATED: Final = 100  # GitHub refuses a result with more than 1,000 locations
+_MOST_RELATED: Final = 100  # GitHub rejects a result with more than 1,000 locations
 _MOST_TEXT: Final = 1024  # of a description, in GitHub's documentation of SARIF support
 
 _Object = dict[str, Any]  # Any: the JSON edge
 
 
 def write(report: Report, policies: Iterable[Policy], root: Path, *, suppressed: bool = False, docs: str = "") -> str:
-    """Write a report; `policies` explain what they found, paths are from `root` on, `docs` is the documentation's address.
+    """Write a report with descriptions of `policies`.
 
-    What is suppressed is left out unless it is asked for, because GitHub shows it as open (code scanning does not read
+    Paths are relative to `root`; `docs` is the address of the documentation.
+
+    Suppressed findings are omitted unless requested, because GitHub shows them as open (code scanning does not read
     `suppressions`; github/codeql-action issue 1230).
     """
     return log(report, policies, root, "check", passing=report.suppressed if suppressed else (), docs=docs)
@@ -56,7 +58,7 @@ def log(  # noqa: PLR0913 -- what `check` and `audit` have differs
     passing: Sequence[Suppressed] = (),
     docs: str = "",
 ) -> str:
-    """Write what a command found; `gaps` are sentences on what it could not look at, `passing` what is let pass."""
+    """Write the findings of a command; `gaps` are sentences on missing evaluations, `passing` suppressed findings."""
     rules = _rules([*report.findings, *(suppressed.finding for suppressed in passing)], policies, docs)
     index = {rule["id"]: number for number, rule in enumerate(rules)}
     fingerprints = Fingerprints(root)
@@ -81,7 +83,7 @@ def log(  # noqa: PLR0913 -- what `check` and `audit` have differs
 
 
 def _passing(suppressed: Suppressed) -> _Object:
-    """What a result says when it is let pass (SARIF 2.1.0, 3.27.23, 3.27.24 and 3.35)."""
+    """Return the members of a suppressed result (SARIF 2.1.0, 3.27.23, 3.27.24 and 3.35)."""
     if suppressed.by is SuppressedBy.BASELINE:
         return {
             "baselineState": "unchanged",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.report.located import BaselineUse
 
 _REASONS: Final = 4  # per policy; there may be one for each namespace
-_KINDS: Final = 8  # that are named; a repository may define any number
+_KINDS: Final = 8  # named in a line; a repository may define any number
 _LINES: Final = 10  # of one sort; a baseline may have thousands of entries
 
 
@@ -85,7 +85,7 @@ def _by_reason(report: Report) -> str:
 
 
 def passed_over(report: Report) -> Iterator[str]:
-    """Yield a line for each part that was passed over."""
+    """Yield a line for each part of the input that was not checked."""
     for part in report.passed:
         where = f"{part.file}:{part.line}" if part.line else part.file
         files = f" ({_count(part.files, 'YAML file')})" if part.files else ""
@@ -110,7 +110,7 @@ def _fixes(report: Report) -> Iterator[str]:
     for line in report.unfixed:
         yield f"  {plain(line)}"
     if report.unfixed:
-        return  # what is left was just said
+        return  # printed in the line before
     every = [location for finding in report.findings for location in (finding, *finding.related)]
     safe = sum(finding.safely_fixable for finding in every)
     unsafe = sum(finding.unsafely_fixable for finding in every)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.report.located import Location
 
-# A line of minified JSON is not shown whole.
+# The most characters of a line that are shown, for minified JSON.
 _WIDTH: Final = 240
-# Further locations of one finding.
+# The most further locations of one finding.
 _SHOWN: Final = 3
 
 
@@ -33,7 +33,7 @@ def frame_margin(location: Location) -> str:
 
 
 def frame(location: Location, colour: int, paint: Paint) -> Iterator[str]:
-    """Yield the lines of a frame; none where no line is known."""
+    """Yield the lines of a frame; none if the line is unknown."""
     if not location.excerpt:
         return
     bar, left = paint("|", BLUE), frame_margin(location)
@@ -98,7 +98,7 @@ def _suppressed(suppressed: Suppressed, paint: Paint) -> Iterator[str]:
 
 
 def _related(related: tuple[Located, ...], most: int) -> Iterator[tuple[str, str]]:
-    """Yield where else the cause has a part, at most so many places."""
+    """Yield further locations with the same cause, at most this number."""
     for index, finding in enumerate(related[:most]):
         yield "     " if index else "and: ", f"{where(finding.location)}   {finding.object or ''}".rstrip()
     if len(related) > most:

@@ -1,4 +1,4 @@
-"""What of a report the formats for people show: which findings, in which order and length, and counts by policy."""
+"""The selection of findings that formats for people show, with order, length and counts by policy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GroupBy = Literal["policy", "file", "object"]
 
 
 class View(Struct, frozen=True):
-    """What is shown.
+    """The options of a view.
 
     Attributes:
         quiet: leave out the summary.
@@ -47,7 +47,7 @@ class View(Struct, frozen=True):
 
 
 class Group(Struct, frozen=True):
-    """Findings under one heading; the heading is empty where findings are not grouped."""
+    """Findings under one heading, which is empty if findings are not grouped."""
 
     heading: str
     findings: Sequence[Located]
@@ -57,9 +57,9 @@ _RANK: Final = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
 
 
 def groups(findings: Sequence[Located], view: View) -> tuple[Sequence[Group], int]:
-    """Return the findings to show in their groups, and how many are left out by `View.most`.
+    """Return the findings to show in their groups, and the number that `View.most` omits.
 
-    With a limit, the worst findings are the ones that are shown.
+    With a limit, the most severe findings are shown.
     """
     if not view.findings:
         return (), 0
@@ -100,7 +100,7 @@ def heading(group: Group) -> str:
 
 
 def statistics(findings: Sequence[Located]) -> Iterator[str]:
-    """Yield a table of the counts of each policy, the worst first; nothing without findings."""
+    """Yield a table of the counts of each policy, the most severe first; nothing without findings."""
     by_policy: dict[str, list[Located]] = {}
     for finding in findings:
         by_policy.setdefault(words.code(finding), []).append(finding)
@@ -118,7 +118,7 @@ def statistics(findings: Sequence[Located]) -> Iterator[str]:
 
 
 def left_out(count: int) -> str:
-    """Say how many findings `View.most` left out."""
+    """Return a line with the number of findings that `View.most` omits."""
     return f"and {_count(count, 'more finding')}; --max-findings shows more"
 
 

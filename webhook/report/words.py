@@ -29,32 +29,32 @@ _PAGES = {
 
 
 class Fixable(Protocol):
-    """What has a remedy: a finding of a check or of an audit."""
+    """A finding of a check or of an audit that may have a fix."""
 
     @property
     def hint(self) -> str:
-        """What to do, in words."""
+        """What to do, as text."""
 
     @property
     def patches(self) -> tuple[Patch, ...]:
-        """The changes that the policy would make."""
+        """The patches of the policy."""
 
     @property
     def fix(self) -> Patches | Replacement | None:
-        """The change that a program can make; None where only people can."""
+        """The fix that a program can apply, or None."""
 
 
 def code(finding: Located) -> str:
-    """Name what found it: the policy, or the kind of trouble."""
+    """Return the policy of a finding, or its kind."""
     return plain(finding.policy) or finding.sort.value
 
 
 def page(finding: Located, base_url: str) -> str:
-    """Return the address of the page about a finding on the site that `make docs` builds; empty where there is none.
+    """Return the address of the page about a finding on the documentation's site; empty if there is none.
 
     Args:
         finding: any finding.
-        base_url: the address of the site; empty where none is known.
+        base_url: the address of the site, or empty.
     """
     if not base_url:
         return ""
@@ -67,19 +67,19 @@ def page(finding: Located, base_url: str) -> str:
 
 
 def message(finding: Located) -> str:
-    """Return the message for a service that shows it beside a file, where it must say that the line is not the file's."""
+    """Return the message for a service that shows it next to a file, with a note if the line is not the file's."""
     line = finding.location.rendered
     return f"{finding.message} (line {line:,} of what this renders to)" if line else finding.message
 
 
 def unrendered(location: Location) -> str:
-    """Say that a file was evaluated as it is, because its chart or kustomization was not rendered."""
+    """Return the note that a file was evaluated unchanged, because its chart or kustomization was not rendered."""
     left_out = ", without its patches" if location.altered else ""
     return f"{location.unrendered} was not rendered: this file was evaluated as it is{left_out}"
 
 
 def at_admission(finding: Located) -> str:
-    """Say what the webhook would do; empty where it has no part in it."""
+    """Return the effect at admission as text; empty if there is none."""
     if finding.location.altered and finding.sort is not Sort.UNREADABLE:
         return f"depends on what {finding.location.unrendered} changes, which was not built"
     if finding.sort is Sort.MALFORMED and finding.exempt:
@@ -92,14 +92,14 @@ def at_admission(finding: Located) -> str:
         return ""
     patched = finding.sort is Sort.PATCH and finding.stance is Stance.ENFORCE
     verb = "MUTATED" if patched else _VERBS.get(finding.stance, "")
-    # A workload itself gets the warnings of its template; what its Pods get depends on the policy.
+    # A workload gets the warnings of its template; the effect on its Pods depends on the policy.
     of_pods = finding.template_of and finding.stance is Stance.ENFORCE
     who = f"Pods of this {finding.template_of} would be" if of_pods else "would be"
     return f"{who} {verb} ({finding.stance.word})" if verb else ""
 
 
 def fixes(finding: Fixable) -> Iterator[str]:
-    """Yield what to do: the hint, then the fix line by line."""
+    """Yield the lines of the remedy: the hint, then the fix."""
     if finding.hint:
         yield finding.hint
     yield from changes(finding.patches)
@@ -113,13 +113,13 @@ def fixes(finding: Fixable) -> Iterator[str]:
 
 
 def changes(patches: Iterable[Patch]) -> Iterator[str]:
-    """Say patches in a line each; what is added to one list shares a line."""
+    """Yield a line for each patch; additions to one list share a line."""
     for _, group in groupby(patches, key=lambda patch: (patch.op, patch.path)):
         yield change(tuple(group))
 
 
 def change(patches: Sequence[Patch]) -> str:
-    """Say patches of one place in one line, such as `set spec.replicas: 2`."""
+    """Return patches of one path as one line, such as `set spec.replicas: 2`."""
     path = render(patches[0].path)
     if patches[0].op == "remove":
         return f"remove {path}"

@@ -1,4 +1,4 @@
-"""Writes values as YAML for people."""
+"""Write values as YAML for people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Indents lists under their key, never writes aliases, and keeps blocks of lines as blocks."""
+    """A dumper that indents lists under their key, never writes aliases, and writes multi-line strings as blocks."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 -- PyYAML's signature
         return True
@@ -30,7 +30,7 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 
 
 def _is_misread(text: str) -> bool:
-    """Tell whether kubectl takes a text for something else where PyYAML does not, such as `y` and `1e3`."""
+    """Tell whether kubectl reads a text as another type but PyYAML does not, such as `y` and `1e3`."""
     try:
         return yaml_reader.resolve(text) != text
     except yaml_reader.ScalarError:
@@ -41,12 +41,12 @@ _Dumper.add_representer(str, _text)
 
 
 def block(value: Json | Mapping[str, Json]) -> str:
-    """Write a value over as many lines as it needs."""
+    """Return a value as YAML in block style."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
 
 
 def inline(value: Json) -> str:
-    """Write a value on one line."""
+    """Return a value as YAML on one line."""
     text = yaml.dump(
         value,
         Dumper=_Dumper,
