@@ -61,7 +61,7 @@ _ORDER: Final = list(Action)
 
 
 @cache
-def judged() -> tuple[tuple[ObjectName, tuple[Finding, ...]], ...]:
+def findings_by_object() -> tuple[tuple[ObjectName, tuple[Finding, ...]], ...]:
     """Objects of the bad examples of every policy, with what was found in them."""
     folders = sorted(str(path) for path in POLICIES.glob("*/examples/*"))
     files = [str(path) for folder in folders for path in sorted(Path(folder).glob("bad-*.yaml"))[:3]]
@@ -96,11 +96,11 @@ def objects(findings: int) -> Iterator[Audited]:
     """Objects of a cluster, with at least so many findings in all."""
     chance, count = random.Random(7), 0  # noqa: S311 -- figures for a table
     # One object is only mutated, regardless of the number of examples.
-    mutated = next(each for each in judged() if worst(each[1]) is Action.MUTATE)
+    mutated = next(each for each in findings_by_object() if worst(each[1]) is Action.MUTATE)
     for number in itertools.count():
         if count >= findings:
             return
-        name, found = mutated if number == 1 else judged()[number * 17 % len(judged())]
+        name, found = mutated if number == 1 else findings_by_object()[number * 17 % len(findings_by_object())]
         namespace = f"team-{TEAMS[number % len(TEAMS)]}" if name.kind in NAMESPACED else ""
         suffix = f"-{number // 10}" if number >= 10 else ""
         renamed = replace(name, namespace=namespace, name=f"{NAMES[number * 7 % len(NAMES)]}{suffix}")
@@ -222,7 +222,7 @@ def audit(findings: int = 120) -> AuditReport:
 def hostile() -> AuditReport:
     """An audit whose every text tries to be more than a text."""
     nasty = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&<!--\u202egnp.exe\u2066\x1b[31m\r\n::error::x"
-    one = judged()[0][1][0]
+    one = findings_by_object()[0][1][0]
     evil = replace(one, policy=nasty, path=nasty, message=nasty, why=nasty, hint=nasty, note=nasty, template_of=nasty)
     name = ObjectName(nasty, nasty, nasty, nasty)
     whole = audit(10)

@@ -49,7 +49,7 @@ def _moved(container: Field) -> Patch:
     return Patch("set", ("spec", "first"), {**container.mapping}, "moves the container")
 
 
-def judged(*images: object, kind: str = "Pod") -> Verdict:
+def verdict_on(*images: object, kind: str = "Pod") -> Verdict:
     spec = {"containers": [{"name": "a", "image": image, "tty": Unknown("${TTY}")} for image in images]}
     pod = {"metadata": {"name": "p", "labels": {"team": Unknown("${TEAM}")}}, "spec": spec}
     obj = pod if kind == "Pod" else {"metadata": {"name": "d"}, "spec": {"template": pod}}
@@ -64,7 +64,7 @@ def found(verdict: Verdict) -> dict[str, list[str]]:
 
 
 def test_what_was_found_before_the_value_is_kept_and_the_rest_is_not_evaluated() -> None:
-    verdict = judged("bad", Unknown("${IMAGE}"), "bad")
+    verdict = verdict_on("bad", Unknown("${IMAGE}"), "bad")
 
     assert found(verdict)["pods/in_turn"] == ["image is bad"]
     assert [outcome.skipped for outcome in verdict.outcomes] == [
@@ -76,7 +76,7 @@ def test_what_was_found_before_the_value_is_kept_and_the_rest_is_not_evaluated()
 
 
 def test_a_policy_that_does_not_read_the_value_finds_all() -> None:
-    assert found(judged("bad", "bad")) == {
+    assert found(verdict_on("bad", "bad")) == {
         "pods/copies": [],
         "pods/in_turn": ["image is bad"] * 2,
         "pods/elsewhere": ["is named"],
@@ -100,13 +100,13 @@ def test_a_policy_that_might_have_changed_the_object_does_not_check_it() -> None
 
 
 def test_a_patch_before_the_value_is_made() -> None:
-    verdict = judged("good")
+    verdict = verdict_on("good")
 
     assert [operation["path"] for operation in verdict.operations] == ["/metadata/annotations"]
 
 
 def test_a_fix_has_the_placeholder_and_not_the_value() -> None:
-    (_, outcome, _) = judged("bad").outcomes
+    (_, outcome, _) = verdict_on("bad").outcomes
     fix = outcome.findings[0].fix
 
     assert isinstance(fix, Patches)
@@ -114,7 +114,7 @@ def test_a_fix_has_the_placeholder_and_not_the_value() -> None:
 
 
 def test_a_template_of_a_workload_is_read_the_same_way() -> None:
-    verdict = judged("bad", Unknown("${IMAGE}"), kind="Deployment")
+    verdict = verdict_on("bad", Unknown("${IMAGE}"), kind="Deployment")
 
     assert found(verdict)["pods/in_turn"] == ["image is bad"]
     assert verdict.malformed == ()

@@ -21,13 +21,13 @@ POOLS = ({"metadata": {"name": "a"}}, {"metadata": {"name": "b"}})
 
 
 @dataclass
-class Held:
+class ReplaceableFacts:
     """Facts that can be replaced, kind by kind."""
 
-    held: dict[Kind, Known] = field(default_factory=dict)
+    known: dict[Kind, Known] = field(default_factory=dict)
 
     def list(self, kind: Kind, namespace: str | None = None) -> Fact:
-        return self.held.get(kind) or Unavailable(f"{kind.plural} of {namespace} are not known")
+        return self.known.get(kind) or Unavailable(f"{kind.plural} of {namespace} are not known")
 
 
 @dataclass(eq=False)
@@ -48,10 +48,10 @@ def pools() -> Known:
 
 @pytest.fixture
 def ctx(context: Callable[..., AnyContext]) -> AnyContext:
-    return replace(context({"metadata": {"name": "judged"}}), facts=Held())
+    return replace(context({"metadata": {"name": "evaluated"}}), facts=ReplaceableFacts())
 
 
-def test_it_is_computed_once_for_all_that_is_judged(ctx: AnyContext) -> None:
+def test_it_is_computed_once_for_all_subjects(ctx: AnyContext) -> None:
     known, count = pools(), Counting()
     another = replace(ctx, subject=Field({}), request=replace(ctx.request, name="another", namespace="other"), memo={})
 
@@ -60,20 +60,20 @@ def test_it_is_computed_once_for_all_that_is_judged(ctx: AnyContext) -> None:
 
 
 def test_it_is_computed_again_when_what_it_looked_up_is_another(ctx: AnyContext) -> None:
-    known, count, facts = pools(), Counting(), Held()
+    known, count, facts = pools(), Counting(), ReplaceableFacts()
     ctx = replace(ctx, facts=facts)
     derived(known, count, ctx)
-    facts.held[RESOURCE_CLAIM] = Known((Field({}),), complete=True)
+    facts.known[RESOURCE_CLAIM] = Known((Field({}),), complete=True)
 
     assert [derived(known, count, ctx)[0], derived(known, count, ctx)[0]] == [3, 3]
     assert count.calls == 2
 
 
 def test_it_is_not_computed_again_when_what_it_did_not_look_up_is_another(ctx: AnyContext) -> None:
-    known, count, facts = pools(), Counting(), Held()
+    known, count, facts = pools(), Counting(), ReplaceableFacts()
     ctx = replace(ctx, facts=facts)
     derived(known, count, ctx)
-    facts.held[DEPLOYMENT] = Known((), complete=True)
+    facts.known[DEPLOYMENT] = Known((), complete=True)
     derived(known, count, ctx)
 
     assert count.calls == 1
@@ -116,14 +116,14 @@ def test_each_object_keeps_what_is_derived_of_it(ctx: AnyContext) -> None:
 
 
 def test_an_object_forgets_it_when_what_was_looked_up_then_is_another(ctx: AnyContext) -> None:
-    known, facts = pools(), Held()
+    known, facts = pools(), ReplaceableFacts()
     ctx = replace(ctx, facts=facts)
 
     def is_known(_pool: Field, ctx: AnyContext) -> bool:
         return isinstance(ctx.facts.list(NODE_POOL), Known)
 
     before = [around.derived(is_known) for around in object_contexts(known, ctx)]
-    facts.held[NODE_POOL] = known
+    facts.known[NODE_POOL] = known
 
     assert before == [False, False]
     assert [around.derived(is_known) for around in object_contexts(known, ctx)] == [True, True]

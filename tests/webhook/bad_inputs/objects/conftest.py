@@ -1,4 +1,4 @@
-"""`judged(review, says)`: what becomes of an object on both paths. `says` None: it is allowed; else why it is not."""
+"""`assert_verdict(review, says)`: the verdict on an object at both paths. `says` None: it is allowed; else the reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def judged(ask: Callable[..., Any]) -> Callable[[Any, str | None], Any]:
+def assert_verdict(ask: Callable[..., Any]) -> Callable[[Any, str | None], Any]:
     def check(sent: Any, says: str | None) -> Any:
         assert ask("/mutate", sent)["allowed"] is True
         answer = ask("/validate", sent)

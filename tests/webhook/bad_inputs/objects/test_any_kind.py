@@ -1,4 +1,4 @@
-"""Every kind that policies judge, with a spec or metadata that make no sense: judged, and nothing breaks."""
+"""Every kind that policies evaluate, with invalid spec and metadata: there is a verdict, and nothing breaks."""
 
 from __future__ import annotations
 
@@ -103,11 +103,13 @@ def test_updates_from_and_to_nothing(ask: Callable[..., Any], review: Callable[.
         pytest.param("x", "spec: must be an object, not a string", id="string"),
     ],
 )
-def test_specs_of_pods(judged: Callable[..., Any], review: Callable[..., Any], spec: Any, says: str | None) -> None:
-    judged(review(make("v1/Pod", {"spec": spec})), says)
+def test_specs_of_pods(
+    assert_verdict: Callable[..., Any], review: Callable[..., Any], spec: Any, says: str | None
+) -> None:
+    assert_verdict(review(make("v1/Pod", {"spec": spec})), says)
 
 
 def test_node_pool_without_spec_lacks_what_its_policies_need(
-    judged: Callable[..., Any], review: Callable[..., Any]
+    assert_verdict: Callable[..., Any], review: Callable[..., Any]
 ) -> None:
-    judged(review(make("karpenter.sh/v1/NodePool", {"spec": ...})), "nodeClassRef")
+    assert_verdict(review(make("karpenter.sh/v1/NodePool", {"spec": ...})), "nodeClassRef")

@@ -48,8 +48,10 @@ def pod(spec: Any, labels: Any = None) -> Any:
         pytest.param({"containers": [C], "tolerations": "x"}, "tolerations: must be a list", id="tolerations-a-string"),
     ],
 )
-def test_wrong_types(judged: Callable[..., Any], review: Callable[..., Any], spec: Any, says: str | None) -> None:
-    answer = judged(review(pod(spec)), says)
+def test_wrong_types(
+    assert_verdict: Callable[..., Any], review: Callable[..., Any], spec: Any, says: str | None
+) -> None:
+    answer = assert_verdict(review(pod(spec)), says)
     assert says is None or answer["status"]["code"] in {403, 422}
 
 
@@ -66,9 +68,9 @@ SIDECAR = {"restartPolicy": "Always"}
     ],
 )
 def test_every_list_of_containers_counts(
-    judged: Callable[..., Any], review: Callable[..., Any], spec: Any, says: str | None
+    assert_verdict: Callable[..., Any], review: Callable[..., Any], spec: Any, says: str | None
 ) -> None:
-    judged(review(pod(spec)), says)
+    assert_verdict(review(pod(spec)), says)
 
 
 @pytest.mark.parametrize(
@@ -84,10 +86,10 @@ def test_gpus_of_every_list_are_tolerated(ask: Callable[..., Any], review: Calla
     assert [operation["path"].split("/")[:3] for operation in operations] == [["", "spec", "tolerations"]]
 
 
-def test_debug_container_added_to_a_running_pod(judged: Callable[..., Any], review: Callable[..., Any]) -> None:
+def test_debug_container_added_to_a_running_pod(assert_verdict: Callable[..., Any], review: Callable[..., Any]) -> None:
     old, new = pod({"containers": [C]}), pod({"containers": [C], "ephemeralContainers": [HIDDEN]})
     sent = review(new, operation="UPDATE", oldObject=old, subResource="ephemeralcontainers")
-    judged(sent, "NVIDIA_VISIBLE_DEVICES")
+    assert_verdict(sent, "NVIDIA_VISIBLE_DEVICES")
 
 
 @pytest.mark.parametrize(
@@ -106,9 +108,9 @@ def test_debug_container_added_to_a_running_pod(judged: Callable[..., Any], revi
         pytest.param("x:1\n\x1b[31m", id="control-characters"),
     ],
 )
-def test_images(judged: Callable[..., Any], review: Callable[..., Any], image: Any) -> None:
+def test_images(assert_verdict: Callable[..., Any], review: Callable[..., Any], image: Any) -> None:
     labels = {"workload": "inference"}
-    judged(review(pod({"containers": [GPU | {"image": image}], "tolerations": TOLERATIONS}, labels)), None)
+    assert_verdict(review(pod({"containers": [GPU | {"image": image}], "tolerations": TOLERATIONS}, labels)), None)
 
 
 @pytest.mark.parametrize(
@@ -122,10 +124,10 @@ def test_images(judged: Callable[..., Any], review: Callable[..., Any], image: A
         pytest.param({"resourceClaims": None, "runtimeClassName": None}, id="claims-null"),
     ],
 )
-def test_placement(judged: Callable[..., Any], review: Callable[..., Any], member: Any) -> None:
-    judged(review(pod({"containers": [C]} | member)), None)
+def test_placement(assert_verdict: Callable[..., Any], review: Callable[..., Any], member: Any) -> None:
+    assert_verdict(review(pod({"containers": [C]} | member)), None)
 
 
-def test_toleration_of_everything_is_warned_of(judged: Callable[..., Any], review: Callable[..., Any]) -> None:
-    answer = judged(review(pod({"containers": [C], "tolerations": [{"operator": "Exists"}]})), None)
+def test_toleration_of_everything_is_warned_of(assert_verdict: Callable[..., Any], review: Callable[..., Any]) -> None:
+    answer = assert_verdict(review(pod({"containers": [C], "tolerations": [{"operator": "Exists"}]})), None)
     assert "pods/wildcard-toleration" in answer["warnings"][0]

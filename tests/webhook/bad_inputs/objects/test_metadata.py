@@ -52,9 +52,9 @@ def pod(metadata: Any, container: Any = None) -> Any:
     ],
 )
 def test_labels_and_annotations(
-    judged: Callable[..., Any], review: Callable[..., Any], metadata: Any, says: str | None
+    assert_verdict: Callable[..., Any], review: Callable[..., Any], metadata: Any, says: str | None
 ) -> None:
-    judged(review(pod(metadata)), says)
+    assert_verdict(review(pod(metadata)), says)
 
 
 NAMES = [
@@ -70,8 +70,10 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_of_what_is_deleted(judged: Callable[..., Any], review: Callable[..., Any], name: str) -> None:
-    judged(review(pod({"name": name}), operation="DELETE", name="", object=None, oldObject=pod({"name": name})), None)
+def test_names_of_what_is_deleted(assert_verdict: Callable[..., Any], review: Callable[..., Any], name: str) -> None:
+    assert_verdict(
+        review(pod({"name": name}), operation="DELETE", name="", object=None, oldObject=pod({"name": name})), None
+    )
 
 
 @pytest.mark.parametrize("member", ["name", "generateName", "namespace"])
@@ -97,10 +99,10 @@ def test_names_in_the_log(
     ],
 )
 def test_forged_owners_exempt_from_nothing(
-    judged: Callable[..., Any], review: Callable[..., Any], owner: Any, user: str
+    assert_verdict: Callable[..., Any], review: Callable[..., Any], owner: Any, user: str
 ) -> None:
     metadata = {"ownerReferences": [owner | {"uid": "u", "controller": True, "blockOwnerDeletion": True}]}
-    judged(review(pod(metadata, HIDDEN), userInfo={"username": user}), "NVIDIA_VISIBLE_DEVICES")
+    assert_verdict(review(pod(metadata, HIDDEN), userInfo={"username": user}), "NVIDIA_VISIBLE_DEVICES")
 
 
 @pytest.mark.parametrize(
@@ -112,6 +114,6 @@ def test_forged_owners_exempt_from_nothing(
     ],
 )
 def test_labels_and_annotations_exempt_from_nothing(
-    judged: Callable[..., Any], review: Callable[..., Any], metadata: Any
+    assert_verdict: Callable[..., Any], review: Callable[..., Any], metadata: Any
 ) -> None:
-    judged(review(pod(metadata, HIDDEN)), "NVIDIA_VISIBLE_DEVICES")
+    assert_verdict(review(pod(metadata, HIDDEN)), "NVIDIA_VISIBLE_DEVICES")

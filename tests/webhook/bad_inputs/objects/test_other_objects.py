@@ -30,8 +30,10 @@ POD = {"apiVersion": "v1", "kind": "Pod", "metadata": META, "spec": {"containers
         ),
     ],
 )
-def test_objects_that_stand_for_others(judged: Callable[..., Any], review: Callable[..., Any], obj: Any) -> None:
-    judged(review(obj), None)
+def test_objects_that_stand_for_others(
+    assert_verdict: Callable[..., Any], review: Callable[..., Any], obj: Any
+) -> None:
+    assert_verdict(review(obj), None)
 
 
 @pytest.mark.parametrize(
@@ -63,9 +65,9 @@ def test_objects_that_stand_for_others(judged: Callable[..., Any], review: Calla
     ],
 )
 def test_objects_of_subresources(
-    judged: Callable[..., Any], review: Callable[..., Any], obj: Any, subresource: str
+    assert_verdict: Callable[..., Any], review: Callable[..., Any], obj: Any, subresource: str
 ) -> None:
-    judged(review(obj, subResource=subresource, requestSubResource=subresource), None)
+    assert_verdict(review(obj, subResource=subresource, requestSubResource=subresource), None)
 
 
 def _secret(canary: str) -> Any:

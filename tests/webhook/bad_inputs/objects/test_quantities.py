@@ -36,8 +36,8 @@ def pod(resources: Any, *, key: str = "nvidia.com/gpu", containers: str = "conta
         pytest.param(" 1", id="space-first"),
     ],
 )
-def test_one_gpu(judged: Callable[..., Any], review: Callable[..., Any], amount: Any) -> None:
-    judged(review(pod({"limits": {"nvidia.com/gpu": amount}})), None)
+def test_one_gpu(assert_verdict: Callable[..., Any], review: Callable[..., Any], amount: Any) -> None:
+    assert_verdict(review(pod({"limits": {"nvidia.com/gpu": amount}})), None)
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_one_gpu(judged: Callable[..., Any], review: Callable[..., Any], amount:
         pytest.param("-0", id="minus-0"),
     ],
 )
-def test_no_gpu(judged: Callable[..., Any], review: Callable[..., Any], amount: Any) -> None:
-    judged(review(pod({"limits": {"nvidia.com/gpu": amount}}, key="")), None)
+def test_no_gpu(assert_verdict: Callable[..., Any], review: Callable[..., Any], amount: Any) -> None:
+    assert_verdict(review(pod({"limits": {"nvidia.com/gpu": amount}}, key="")), None)
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,16 @@ def test_no_gpu(judged: Callable[..., Any], review: Callable[..., Any], amount: 
     ],
 )
 def test_amounts_that_nobody_can_give(
-    judged: Callable[..., Any], review: Callable[..., Any], amount: Any, says: str
+    assert_verdict: Callable[..., Any], review: Callable[..., Any], amount: Any, says: str
 ) -> None:
-    judged(review(pod({"limits": {"nvidia.com/gpu": amount}})), says)
+    assert_verdict(review(pod({"limits": {"nvidia.com/gpu": amount}})), says)
 
 
 @pytest.mark.parametrize("amount", ["1_", "0x1", "", [], True], ids=lambda amount: f"cpu-{amount!r}")
-def test_amounts_of_other_resources(judged: Callable[..., Any], review: Callable[..., Any], amount: Any) -> None:
-    answer = judged(review(pod({"requests": {"cpu": amount}}, key="")), "quantity")
+def test_amounts_of_other_resources(
+    assert_verdict: Callable[..., Any], review: Callable[..., Any], amount: Any
+) -> None:
+    answer = assert_verdict(review(pod({"requests": {"cpu": amount}}, key="")), "quantity")
     assert answer["status"]["code"] == 422
 
 
@@ -129,6 +131,11 @@ ONE_GPU = {"nvidia.com/gpu": "1"}
     ],
 )
 def test_where_and_what_is_asked_for(
-    judged: Callable[..., Any], review: Callable[..., Any], resources: Any, key: str, containers: str, says: str | None
+    assert_verdict: Callable[..., Any],
+    review: Callable[..., Any],
+    resources: Any,
+    key: str,
+    containers: str,
+    says: str | None,
 ) -> None:
-    judged(review(pod(resources, key=key, containers=containers)), says)
+    assert_verdict(review(pod(resources, key=key, containers=containers)), says)

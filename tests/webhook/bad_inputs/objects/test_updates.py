@@ -50,8 +50,10 @@ def changed(obj: Any, metadata: Any = None, **members: Any) -> Any:
         pytest.param(GOOD, changed(BAD, spec=[]), "must be an object", id="wrong-type-added"),
     ],
 )
-def test_updates(judged: Callable[..., Any], review: Callable[..., Any], old: Any, new: Any, says: str | None) -> None:
-    judged(review(new, operation="UPDATE", oldObject=old), says)
+def test_updates(
+    assert_verdict: Callable[..., Any], review: Callable[..., Any], old: Any, new: Any, says: str | None
+) -> None:
+    assert_verdict(review(new, operation="UPDATE", oldObject=old), says)
 
 
 def test_what_was_there_before_is_warned_of(ask: Callable[..., Any], review: Callable[..., Any]) -> None:

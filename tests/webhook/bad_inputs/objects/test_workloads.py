@@ -1,4 +1,4 @@
-"""Workloads, claims, scalers and pools whose parts are odd; templates are warned of, because their Pods are judged."""
+"""Workloads, claims, scalers and pools with odd parts. Templates get warnings, because their Pods are evaluated later."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def obj(api_version: str, kind: str, spec: Any, **metadata: Any) -> Any:
         ),
     ],
 )
-def test_templates_are_warned_of(judged: Callable[..., Any], review: Callable[..., Any], workload: Any) -> None:
-    answer = judged(review(workload), None)
+def test_templates_are_warned_of(assert_verdict: Callable[..., Any], review: Callable[..., Any], workload: Any) -> None:
+    answer = assert_verdict(review(workload), None)
     assert "pods/hidden-gpu-access" in answer["warnings"][0]
 
 
@@ -78,14 +78,14 @@ def claim(version: str, request: Any) -> Any:
         pytest.param(claim("v1", EXACTLY | {"exactly": "x"}), "exactly|requests", id="exactly-a-string"),
     ],
 )
-def test_claims(judged: Callable[..., Any], review: Callable[..., Any], sent: Any, says: str | None) -> None:
-    judged(review(sent), says)
+def test_claims(assert_verdict: Callable[..., Any], review: Callable[..., Any], sent: Any, says: str | None) -> None:
+    assert_verdict(review(sent), says)
 
 
-def test_long_expression_of_a_device_class(judged: Callable[..., Any], review: Callable[..., Any]) -> None:
+def test_long_expression_of_a_device_class(assert_verdict: Callable[..., Any], review: Callable[..., Any]) -> None:
     expression = "device.driver == 'gpu.nvidia.com' && " * 3000
     spec = {"selectors": [{"cel": {"expression": expression + "true"}}, {"cel": None}, None]}
-    judged(review(obj("resource.k8s.io/v1", "DeviceClass", spec, name="a.example.com")), None)
+    assert_verdict(review(obj("resource.k8s.io/v1", "DeviceClass", spec, name="a.example.com")), None)
 
 
 TARGET = {"scaleTargetRef": {"name": "a"}}
@@ -140,5 +140,7 @@ def test_scalers(ask: Callable[..., Any], review: Callable[..., Any], path: str,
         pytest.param({"nvidia.com/gpu": ["8"]}, "a list is not a quantity", id="limit-a-list"),
     ],
 )
-def test_limits_of_pools(judged: Callable[..., Any], review: Callable[..., Any], limits: Any, says: str) -> None:
-    judged(review(node_pool(limits)), says)
+def test_limits_of_pools(
+    assert_verdict: Callable[..., Any], review: Callable[..., Any], limits: Any, says: str
+) -> None:
+    assert_verdict(review(node_pool(limits)), says)
