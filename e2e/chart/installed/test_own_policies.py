@@ -278,6 +278,17 @@ def registered(release: Release, mounted: Mounted, tmp_path: Path) -> Iterator[C
     mounted.change(no_team=None, frozen=None)
 
 
+def reviews_of(stage: Stage, release: Release, pod: Json) -> float:
+    """Return how many validating reviews the creation of a Pod takes."""
+
+    def reviews() -> float:
+        return release.metric("gpugate_reviews_total", phase="validate", kind="Pod")
+
+    before = reviews()
+    stage.api.create(pod, dry_run=True)
+    return eventually(lambda: reviews() - before)
+
+
 def test_objects_that_the_library_does_not_evaluate_are_sent_once_they_are_registered(
     stage: Stage, release: Release, registered: Callable[[], None], tenant: str, tmp_path: Path
 ) -> None:
@@ -292,6 +303,7 @@ def test_objects_that_the_library_does_not_evaluate_are_sent_once_they_are_regis
         denied = eventually(lambda: refusal(stage, plain_pod(tenant)))
         change = {"data": {"frozen": "true"}}
         changed = eventually(lambda: stage.api.patch(config_map, change, dry_run=True), lambda answer: not answer.ok)
+        reviews = [reviews_of(stage, release, pod) for pod in (with_gpus(tenant, 2), plain_pod(tenant))]
         after = release.run(doctor)
     finally:
         stage.api.delete(config_map)
@@ -303,6 +315,8 @@ def test_objects_that_the_library_does_not_evaluate_are_sent_once_they_are_regis
     assert "may not get, list, watch serviceaccounts" in before.stdout
     assert "[acme/no-team]" in denied
     assert "[acme/frozen] data: is read only once" in changed.message
+    # Neither the Pod that the library evaluates nor the other one is sent twice.
+    assert reviews == [1, 1]
     assert (after.returncode, "0 errors, 0 warnings" in after.stdout) == (0, True), after.stdout
 
 
