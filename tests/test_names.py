@@ -18,6 +18,7 @@ PACKAGES = (
     "policies/data",
     "policies/disruption",
     "policies/engine",
+    "policies/monitoring",
     "policies/nodeclasses",
     "policies/nodepools",
     "policies/pods",

@@ -53,9 +53,9 @@ def check(_: Field, ctx: AnyContext) -> Iterator[Violation]:
     """Report each metric of a query that Karpenter does not export, and labels that its metrics do not have."""
     if not at_least(ctx.target.karpenter, "1.0"):
         return
-    found = ctx.derived(expressions)
-    recorded = {expression.owner["record"].text for expression in found}
-    for expression in found:
+    queries = ctx.derived(expressions)
+    recorded = {expression.owner["record"].text for expression in queries}
+    for expression in queries:
         yield from _stale(expression, recorded)
         yield from _without_label(expression)
 

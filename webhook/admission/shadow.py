@@ -309,10 +309,10 @@ class Shadow:
 
     def _record(self, waiting: _Waiting, verdict: Verdict) -> None:
         request = waiting.request
-        found = tuple(pairs(waiting.phase, waiting.verdict, verdict, self._mutating))
-        for pair in found:
+        pairs_of_review = tuple(pairs(waiting.phase, waiting.verdict, verdict, self._mutating))
+        for pair in pairs_of_review:
             self._observer.pair(request, pair)
-        for pair in self._table.add(waiting.phase, request, found, waiting.time):
+        for pair in self._table.add(waiting.phase, request, pairs_of_review, waiting.time):
             self._observer.new(request, pair)
 
     def _count(self, result: str) -> None:

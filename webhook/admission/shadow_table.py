@@ -90,8 +90,8 @@ def pairs(phase: Phase, current: Verdict, candidate: Verdict, mutating: frozense
     for policy in {**before, **after}:
         old, new = before.get(policy, _PASSED), after.get(policy, _PASSED)
         if old.is_evaluated and new.is_evaluated:
-            shown = new if new.decision != ALLOW else old
-            yield Pair(policy, old.decision, new.decision, shown.message, shown.hint)
+            decided = new if new.decision != ALLOW else old
+            yield Pair(policy, old.decision, new.decision, decided.message, decided.hint)
 
 
 def _decided(phase: Phase, verdict: Verdict, mutating: frozenset[str]) -> dict[str, _Decided]:
@@ -100,9 +100,9 @@ def _decided(phase: Phase, verdict: Verdict, mutating: frozenset[str]) -> dict[s
     for outcome in verdict.outcomes:
         if validating and outcome.policy in mutating:
             continue
-        found = list(_found(outcome, validating=validating))
-        if found:
-            decided[outcome.policy] = min(found, key=_rank)
+        decisions = list(_decisions(outcome, validating=validating))
+        if decisions:
+            decided[outcome.policy] = min(decisions, key=_rank)
         elif outcome.skipped:
             decided[outcome.policy] = _Decided(is_evaluated=False)
     for wrong in verdict.malformed if validating else ():
@@ -111,7 +111,7 @@ def _decided(phase: Phase, verdict: Verdict, mutating: frozenset[str]) -> dict[s
     return decided
 
 
-def _found(outcome: Outcome, *, validating: bool) -> Iterator[_Decided]:
+def _decisions(outcome: Outcome, *, validating: bool) -> Iterator[_Decided]:
     words = _VALIDATING if validating else _MUTATING
     for finding in outcome.findings:
         # Templates are not mutated at admission, and what happens to the object itself counts in its mutating review.
@@ -224,7 +224,7 @@ class _Owner:
     requests: dict[tuple[PhaseName, RequesterName], int] = field(default_factory=dict)
     pairs: dict[_PairKey, _Count] = field(default_factory=dict)
 
-    def seen(self, first: dt.datetime, last: dt.datetime, current: DecisionName, candidate: DecisionName) -> None:
+    def observe(self, first: dt.datetime, last: dt.datetime, current: DecisionName, candidate: DecisionName) -> None:
         self.first, self.last = min(self.first, first), max(self.last, last)
         self.current, self.candidate = strictest(self.current, current), strictest(self.candidate, candidate)
 
@@ -255,21 +255,21 @@ class ShadowTable:
         self._same: OrderedDict[ObjectName, _Owner] = OrderedDict()
         self.left_out = 0
 
-    def add(self, phase: Phase, request: Request, found: Iterable[Pair], time: dt.datetime) -> Iterator[Pair]:
+    def add(self, phase: Phase, request: Request, pairs: Iterable[Pair], time: dt.datetime) -> Iterator[Pair]:
         """Count the pairs of a review; yield those with different decisions that its owner did not have before."""
-        found = tuple(found)
-        if not found:
+        pairs = tuple(pairs)
+        if not pairs:
             return
-        owner = self._owner(_short(owner_of(request)), time, differs=any(pair.differs for pair in found))
+        owner = self._owner(_short(owner_of(request)), time, differs=any(pair.differs for pair in pairs))
         if owner is None:
             self.left_out += 1
             return
-        current, candidate = [pair.current for pair in found], [pair.candidate for pair in found]
-        owner.seen(time, time, strictest(*current), strictest(*candidate))
+        current, candidate = [pair.current for pair in pairs], [pair.candidate for pair in pairs]
+        owner.observe(time, time, strictest(*current), strictest(*candidate))
         owner.operations.add(request.operation.value)
         requester: RequesterName = "controller" if is_controller(request.user) else "person"
         owner.count(_phase(phase), requester)
-        for pair in found:
+        for pair in pairs:
             sample = Sample(
                 _brief(request.namespace, _LONGEST_NAME),
                 _brief(request.shown_name, _LONGEST_NAME),
@@ -286,13 +286,13 @@ class ShadowTable:
         for counted in other.owners:
             owner = self._owner(counted.object, counted.first, differs=counted.differs)
             if owner is None:
-                self.left_out += sum(each.people + each.controllers for each in counted.requests)
+                self.left_out += sum(requests.people + requests.controllers for requests in counted.requests)
                 continue
-            owner.seen(counted.first, counted.last, counted.current, counted.candidate)
+            owner.observe(counted.first, counted.last, counted.current, counted.candidate)
             owner.operations.update(counted.operations)
-            for each in counted.requests:
-                owner.count(each.phase, "person", each.people)
-                owner.count(each.phase, "controller", each.controllers)
+            for requests in counted.requests:
+                owner.count(requests.phase, "person", requests.people)
+                owner.count(requests.phase, "controller", requests.controllers)
             for pair in counted.pairs:
                 key = (pair.policy, pair.requester, pair.current, pair.candidate)
                 owner.count_pair(key, _Count(pair.sample, pair.first, pair.last, pair.requests))
@@ -335,7 +335,7 @@ def _counted(name: ObjectName, owner: _Owner) -> CountedOwner:
         tuple(sorted(owner.operations)),
         owner.first,
         owner.last,
-        tuple(each for each in counts if each.people or each.controllers),
+        tuple(requests for requests in counts if requests.people or requests.controllers),
         tuple(
             CountedPair(policy, requester, current, candidate, count.requests, count.first, count.last, count.sample)
             for (policy, requester, current, candidate), count in sorted(owner.pairs.items())
@@ -364,20 +364,24 @@ def merged(tables: Iterable[Shadowed]) -> Shadowed | None:
     if not included:
         return None
     first = included[0]
-    included = [each for each in included if (each.current, each.candidate) == (first.current, first.candidate)]
+    included = [
+        table_of_worker
+        for table_of_worker in included
+        if (table_of_worker.current, table_of_worker.candidate) == (first.current, first.candidate)
+    ]
     table = ShadowTable()
     reviews: dict[str, int] = {}
-    for each in included:
-        table.include(each)
-        for result, count in each.reviews.items():
+    for table_of_worker in included:
+        table.include(table_of_worker)
+        for result, count in table_of_worker.reviews.items():
             reviews[result] = reviews.get(result, 0) + count
     return Shadowed(
         first.gpugate,
         first.current,
         first.candidate,
-        next((each.error for each in included if each.error), ""),
-        min(each.since for each in included),
-        max(each.until for each in included),
+        next((table_of_worker.error for table_of_worker in included if table_of_worker.error), ""),
+        min(table_of_worker.since for table_of_worker in included),
+        max(table_of_worker.until for table_of_worker in included),
         reviews,
         table.owners(),
         table.left_out,

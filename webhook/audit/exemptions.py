@@ -54,7 +54,7 @@ def exemptions(
     policies: Iterable[Policy],
     days: int,
     owner: str,
-    found: Found | None = None,
+    origin: Found | None = None,
 ) -> str:
     """Return the text of a policy file, whose `exemptions` the user merges into their own file.
 
@@ -77,7 +77,7 @@ def exemptions(
         raise ExemptionsError(f"exemptions for {days} days: set 1 to {MOST_DAYS} days")
     if not owner.strip():
         raise ExemptionsError("exemptions without an owner: set one")
-    found = found or Found(f"gpugate audit of {report.cluster.name}", "that would be denied")
+    origin = origin or Found(f"gpugate audit of {report.cluster.name}", "that would be denied")
     of_pods = frozenset(policy.id for policy in policies if any(kind == POD for kind in policy.kinds))
     known = frozenset(policy.id for policy in policies)
     day = report.time.astimezone(dt.UTC).date()
@@ -88,9 +88,9 @@ def exemptions(
             for group, names in _groups(name, blocking & known, of_pods):
                 groups[group].update(names)
             left += [str(name)] if blocking - known else []
-    entries = [dict(_entry(group, names, found, day, days, owner)) for group, names in sorted(groups.items())]
+    entries = [dict(_entry(group, names, origin, day, days, owner)) for group, names in sorted(groups.items())]
     document: dict[str, Json] = {"apiVersion": API_VERSION, "kind": KIND, "exemptions": list(entries)}
-    text = _head(report, found, day, days, left) + yaml_text.block(document)
+    text = _head(report, origin, day, days, left) + yaml_text.block(document)
     if len(text.encode()) > MAX_POLICY_FILE:
         raise ExemptionsError(
             f"exemptions for {len(groups):,} groups of objects are larger than the {MAX_POLICY_FILE >> 20} MiB of a policy "
@@ -126,22 +126,22 @@ def _groups(name: ObjectName, blocking: set[str], of_pods: frozenset[str]) -> It
 
 
 def _entry(
-    group: _Group, names: Iterable[str], found: Found, day: dt.date, days: int, owner: str
+    group: _Group, names: Iterable[str], origin: Found, day: dt.date, days: int, owner: str
 ) -> Iterator[tuple[str, Json]]:
     yield "policies", [*group.policies]
     yield "kinds", [*group.kinds]
     if group.namespace:
         yield "namespaces", [group.namespace]
     yield "names", [*sorted(names)]
-    yield "reason", f"found by {found.by} on {day}, to be fixed"
+    yield "reason", f"found by {origin.by} on {day}, to be fixed"
     yield "owner", owner.strip()
     yield "expires", (day + dt.timedelta(days=days)).isoformat()
 
 
-def _head(report: AuditReport, found: Found, day: dt.date, days: int, left: list[str]) -> str:
+def _head(report: AuditReport, origin: Found, day: dt.date, days: int, left: list[str]) -> str:
     denied = sum(audited.action is Action.DENY for audited in report.audited)
     lines = [
-        f"Exemptions for the {denied} objects {found.which} on {day}. They expire after {days} days.",
+        f"Exemptions for the {denied} objects {origin.which} on {day}. They expire after {days} days.",
         "Merge the exemptions into your policy file, and delete a name when its object is fixed.",
     ]
     if report.not_evaluated or report.coverage < 1:

@@ -102,22 +102,22 @@ def _cents(usd: float) -> float:
 def _counted(report: AuditReport, by: Literal["policy", "namespace"]) -> dict[str, Counts]:
     counted = {} if by == "policy" else _spending(report, by)
     for group in grouped(report, by):
-        found = {action.value: count for action, count in group.objects.items() if action is not Action.ALLOW}
-        if found:
-            counted[group.name] = msgspec.structs.replace(counted.get(group.name, Counts()), **found)
+        by_action = {action.value: count for action, count in group.objects.items() if action is not Action.ALLOW}
+        if by_action:
+            counted[group.name] = msgspec.structs.replace(counted.get(group.name, Counts()), **by_action)
     return counted
 
 
 def _spending(report: AuditReport, by: Literal["team", "namespace"]) -> dict[str, Counts]:
-    found: dict[str, Counts] = {}
+    by_name: dict[str, Counts] = {}
     for entry in report.cost.spending if report.cost else ():
         if entry.by == by:
             name = entry.name or (NO_TEAM if by == "team" else CLUSTER)
             usd = None if entry.usd_per_hour is None else _cents(entry.usd_per_hour)
-            found[name] = Counts(
+            by_name[name] = Counts(
                 usd_per_hour=usd, idle_or_parked_usd_per_hour=_cents(idle_or_parked(entry.used)) if entry.used else None
             )
-    return found
+    return by_name
 
 
 def _largest(groups: dict[str, Counts]) -> dict[str, Counts]:
@@ -241,8 +241,8 @@ def _records(file: Path, start: int, problems: list[str]) -> Iterator[Run]:
                 yield decoder.decode(line)
             except (msgspec.DecodeError, UnicodeError):
                 cause = "not a record of an audit" if end.endswith(b"\n") else "an incomplete record"
-                place = f"{file}" if start else f"{file}:{number}"
-                problems.append(f"{place}: {cause} in the format {SCHEMA}: passed over")
+                location = f"{file}" if start else f"{file}:{number}"
+                problems.append(f"{location}: {cause} in the format {SCHEMA}: passed over")
 
 
 def _file(directory: Path, time: dt.datetime) -> Path:

@@ -63,7 +63,7 @@ def with_idle_findings(
         return replace(report, unused=tuple(enforcement.unused(exemptions, today, known)))
     alone = bind([rule.policy], ruleset.config, closed_families=())
     judging = Judging(alone, NoFacts(), today)
-    found: defaultdict[ObjectName, dict[tuple[str, str], _Found]] = defaultdict(dict)
+    by_owner: defaultdict[ObjectName, dict[tuple[str, str], _Found]] = defaultdict(dict)
     applied = set(used)
     for use in uses:
         pod = ObjectName("v1", "Pod", use.pod.namespace, use.pod.name)
@@ -71,9 +71,9 @@ def with_idle_findings(
             judgement = judging.judge(creation(_POD, _copy(pod, text)))
             applied |= judgement.exemptions
             for stated in judgement.findings:
-                of_owner = found[use.pod.owner]
+                of_owner = by_owner[use.pod.owner]
                 of_owner.setdefault((request_use, stated.finding.note), _Found(stated.finding, [])).pods.append(pod)
-    audited = tuple(_with(owner, found.get(owner.object, {}).values()) for owner in report.audited)
+    audited = tuple(_with(owner, by_owner.get(owner.object, {}).values()) for owner in report.audited)
     unused = tuple(enforcement.unused(exemptions, today, applied))
     return replace(report, audited=audited, summary=Summary.of(audited), unused=unused)
 
@@ -103,15 +103,15 @@ def _copy(pod: ObjectName, text: str) -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": []}}
 
 
-def _with(owner: Audited, found: Iterable[_Found]) -> Audited:
-    findings = tuple(_finding(owner, each) for each in found)
+def _with(owner: Audited, idle: Iterable[_Found]) -> Audited:
+    findings = tuple(_finding(owner, group) for group in idle)
     if not findings:
         return owner
     changed = replace(owner, findings=(*owner.findings, *findings))
     return replace(changed, action=Audited.of(owner.object, changed.findings).action)
 
 
-def _finding(owner: Audited, found: _Found) -> Finding:
-    first, *others = found.pods
+def _finding(owner: Audited, group: _Found) -> Finding:
+    first, *others = group.pods
     # The path is in a copy without any other content.
-    return replace(found.finding, path="", dependent=None if first == owner.object else first, related=tuple(others))
+    return replace(group.finding, path="", dependent=None if first == owner.object else first, related=tuple(others))

@@ -61,7 +61,7 @@ class Moved(NamedTuple):
 
     by: Literal["policy", "namespace", "team"]
     name: str
-    what: str
+    counted: str
     before: float | None
     now: float | None
     unit: Unit
@@ -99,20 +99,20 @@ class Trend:
     def caveats(self) -> tuple[str, ...]:
         """Why figures of `base` and of this audit are not comparable: less was read or measured, or policies differ."""
         base, now = self.base, self.now
-        found = []
+        reasons = []
         if now.coverage < base.coverage - _COVERED:
-            found.append(
+            reasons.append(
                 f"the coverage fell from {say.percent(base.coverage)} to {say.percent(now.coverage)}, so counts may be too low"
             )
         measured = base.use_coverage, now.use_coverage
         if measured[0] is not None and (measured[1] or 0.0) < measured[0] - _COVERED:
-            found.append(
+            reasons.append(
                 f"the share of allocated GPUs whose use is known fell from {say.percent(measured[0])} to "
                 f"{say.percent(measured[1] or 0.0)}, so idle GPUs may be missing"
             )
         if now.gpugate != base.gpugate:
-            found.append(f"gpugate {base.gpugate} and {now.gpugate} have different policies")
-        return tuple(found)
+            reasons.append(f"gpugate {base.gpugate} and {now.gpugate} have different policies")
+        return tuple(reasons)
 
     def _figure(self, name: str) -> Figure | None:
         unit, value_of = _FIGURES[name]
@@ -135,7 +135,7 @@ class Trend:
             *_moved("team", base.teams, now.teams, _MONEY),
         ]
         order = ("policy", "namespace", "team")
-        return tuple(sorted(counts, key=lambda moved: (order.index(moved.by), -moved.size, moved.name, moved.what)))
+        return tuple(sorted(counts, key=lambda moved: (order.index(moved.by), -moved.size, moved.name, moved.counted)))
 
 
 def trend(runs: Iterable[Run], now: Run) -> Trend | None:
@@ -182,7 +182,7 @@ def _moved(
 ) -> Iterator[Moved]:
     for name in sorted({*before, *now}):
         old, new = before.get(name), now.get(name)
-        for what, key in columns:
+        for counted, key in columns:
             values = (getattr(old, key) if old else None), (getattr(new, key) if new else None)
             unit: Unit = "objects" if isinstance(values[0] if values[0] is not None else values[1], int) else "usd"
             # A use that was not measured in one of the runs did not move.
@@ -190,7 +190,7 @@ def _moved(
                 (old and values[0] is None) or (new and values[1] is None)
             )
             if not unknown and abs((values[1] or 0) - (values[0] or 0)) > _CENT:
-                yield Moved(by, name, what, *values, unit)
+                yield Moved(by, name, counted, *values, unit)
 
 
 def _thinned(points: Sequence[Point], most: int) -> Sequence[Point]:
@@ -198,8 +198,8 @@ def _thinned(points: Sequence[Point], most: int) -> Sequence[Point]:
     if len(points) <= most:
         return points
     first, whole = points[0].time, points[-1].time - points[0].time
-    kept = {min(int((point.time - first) / whole * most), most - 1) if whole else 0: point for point in points}
-    return list(kept.values())
+    remaining = {min(int((point.time - first) / whole * most), most - 1) if whole else 0: point for point in points}
+    return list(remaining.values())
 
 
 def value(number: float | None, unit: Unit, amount: Amounts) -> str:
@@ -229,10 +229,10 @@ def moved_text(moved: Moved, amount: Amounts) -> str:
     before, now = value(moved.before, moved.unit, amount), value(moved.now, moved.unit, amount)
     rate = "/h" if moved.unit == "usd" else ""
     if not moved.before:
-        return f"new: {subject}: {now}{rate} {moved.what}"
+        return f"new: {subject}: {now}{rate} {moved.counted}"
     if not moved.now:
-        return f"gone: {subject}: {before}{rate} {moved.what}"
-    return f"{subject}: {before} -> {now}{rate} {moved.what}"
+        return f"gone: {subject}: {before}{rate} {moved.counted}"
+    return f"{subject}: {before} -> {now}{rate} {moved.counted}"
 
 
 def sparkline(figure: Figure) -> str:

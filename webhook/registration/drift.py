@@ -442,7 +442,7 @@ def drift(  # noqa: PLR0913 -- what is compared, with what, and when
     # The Helm chart installs entries for every policy file, `gpugate registration` those for one policy file.
     whole = _from_expected(whole_catalogue(ruleset.config), own, server, users, name, added(ruleset))
     differences, unsent = min(
-        (_from_expected(ruleset, own, server, users, name), whole), key=lambda found: len(found[0])
+        (_from_expected(ruleset, own, server, users, name), whole), key=lambda drifts: len(drifts[0])
     )
     differences += unsent
     differences += bundle_drift(own.values(), bundle, now)
@@ -477,16 +477,16 @@ def _from_expected(
         if expected["kind"] not in live:
             differences.append(missing(expected["kind"], name))
             continue
-        found = live[expected["kind"]]
-        names = {entry["name"] for entry in found.get("webhooks") or () if entry.get("rules")}
+        configuration = live[expected["kind"]]
+        names = {entry["name"] for entry in configuration.get("webhooks") or () if entry.get("rules")}
         unregistered = [
             entry for entry in expected["webhooks"] if entry["name"] in ENTRY_NAMES and entry["name"] not in names
         ]
         others = [entry for entry in expected["webhooks"] if entry not in unregistered]
-        differences += map(_with_own_remedy, _compared({**expected, "webhooks": others}, found, policies))
-        if not break_glass.off(found):
+        differences += map(_with_own_remedy, _compared({**expected, "webhooks": others}, configuration, policies))
+        if not break_glass.off(configuration):
             requests = [request for entry in unregistered for request in sent(entry)]
-            unsent += _not_sent(found, requests, _OWN_NOT_SENT, REGISTER_OWN)
+            unsent += _not_sent(configuration, requests, _OWN_NOT_SENT, REGISTER_OWN)
     return differences, unsent
 
 

@@ -35,13 +35,13 @@ class WorkingTime(Struct, frozen=True, dict=True):
 
     def of(self, namespace: str) -> float | None:
         """Return the seconds of the window in which a namespace works; None if the policy file does not say."""
-        place = next((n for n, entry in enumerate(self.entries) if namespace in entry.namespaces), None)
-        if place is None:
+        index = next((n for n, entry in enumerate(self.entries) if namespace in entry.namespaces), None)
+        if index is None:
             fitting = (
                 n for n, e in enumerate(self.entries) if any(formats.matches(p, namespace) for p in e.namespaces)
             )
-            place = next(fitting, None)
-        return None if place is None else self._seconds[place]
+            index = next(fitting, None)
+        return None if index is None else self._seconds[index]
 
     @cached_property
     def _seconds(self) -> tuple[float, ...]:
