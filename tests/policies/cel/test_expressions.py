@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -216,6 +217,15 @@ VALUES: dict[str, Any] = {
     "int('-5')": -5,
     "uint('5')": Uint(5),
     "uint(1.5)": Uint(1),
+    "dyn(optional.of({'a': 1}))['a']": Optional(present=True, value=1),
+    "dyn(optional.none())['a']": Optional(present=False),
+    "-1.0 / 0.0": -math.inf,
+    "1.0 / -0.0": -math.inf,
+    "9223372036854775806 + 1": 9223372036854775807,
+    "duration('1h') + duration('30m') == duration('90m')": True,
+    "'abca'.lastIndexOf('a', 0)": 0,
+    "'a'.lastIndexOf('a')": 0,
+    "1 in {1: 'a'}": True,
     "string(1.0)": "1",
     "string(double('-inf'))": "-Inf",
     "string(double('inf'))": "+Inf",
@@ -375,6 +385,8 @@ ERRORS = {
     "object.spec.s.substring(99)": "index out of range",
     "object.spec.empty.max()": "`max` does not accept an empty list",
     "quantity('abc')": "`quantity` does not accept this string",
+    "object.spec.l[4]": "index out of range",
+    "object.spec.first || object.spec.second": "`first` is missing",
     "int(9.3e18)": "integer overflow",
     "uint(1.9e19)": "unsigned integer overflow",
     "[dyn(1), dyn('a')].sum()": "`sum` does not accept a value of this type",
@@ -462,6 +474,7 @@ REFUSED = {
     "[1, 'a']": "character 5: the elements of a list have types int and string; convert one of them",
     "{1: 'a', 'b': 2}": "character 10: the keys of a map have types int and string; convert one of them",
     "1 in [1.0]": "character 3: `in` cannot look for int in list(double)",
+    "'a' in {1: 'b'}": "character 5: `in` cannot look for string in map(int, string)",
     "'a' in 'abc'": "character 5: `in` cannot look for string in string",
     "'a' + 1": "character 5: `+` does not accept (string, int)",
     "[1] < [2]": "character 5: `<` cannot compare list(int) with list(int)",
