@@ -134,4 +134,7 @@ class World:
 
 
 def _goes(obj: Json) -> bool:
+    # The API server itself keeps its Service (k8s.io/kubernetes v1.36 pkg/controlplane/controller/kubernetesservice).
+    if (obj["kind"], obj["metadata"]["name"]) == ("Service", "kubernetes"):
+        return False
     return obj["kind"] != "Namespace" or "deletionTimestamp" in obj["metadata"]
