@@ -1,7 +1,7 @@
 """Evaluate answered reviews again by a shadow policy file, while the worker has nothing else to do.
 
 A review waits in a bounded queue until its worker has no request. So it delays at most the requests that arrive during one
-evaluation. While requests come one after the other, evaluations take a hundredth of the time, and what does not fit into the queue
+evaluation. While requests come one after the other, evaluations take a fortieth of the time, and what does not fit into the queue
 is dropped. Nothing here can change an answer: the review has been answered already, the candidate
 has a copy of the lookups, and every error is only counted.
 """
@@ -49,10 +49,11 @@ _MOST_WAITING: Final = 256
 _MOST_BYTES: Final = 1024 * 1024
 # The pause before the queue is looked at, and looked at again while the worker has requests.
 _PAUSE_SECONDS: Final = 0.002
-# After this time without a review, a worker evaluates all that wait.
-_QUIET_SECONDS: Final = 0.02
-# Until then it pauses for so many times the duration of each evaluation.
-_PAUSES: Final = 100
+# A worker pauses for so many times the duration of each evaluation while reviews come, and after this time without one. On a node
+# without free CPU, the clients pause too, and a queue at once would take the time of their next reviews.
+_QUIET_SECONDS: Final = 0.1
+_PAUSES: Final = 40
+_QUIET_PAUSES: Final = 4
 _MOST_LOOKUPS: Final = 1024
 
 
@@ -152,8 +153,8 @@ class Shadow:
         self._queue: deque[_Waiting] = deque()
         self._bytes = 0
         self._is_scheduled = False
-        # Times of the loop: of the last review, and until when evaluations pause unless no further review comes.
-        self._offered = self._resume = 0.0
+        # Times of the loop: of the last review, and of the end of the last evaluation, which took so many seconds.
+        self._offered = self._ended = self._took = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._load: Load | None = None
         self._table = ShadowTable()
@@ -263,7 +264,8 @@ class Shadow:
         if loop is None or load is None:
             return
         now = loop.time()
-        may_resume = min(self._resume, self._offered + _QUIET_SECONDS)
+        quiet = max(self._offered + _QUIET_SECONDS, self._ended + _QUIET_PAUSES * self._took)
+        may_resume = min(self._ended + _PAUSES * self._took, quiet)
         if load.waiting or now < may_resume:
             loop.call_later(max(_PAUSE_SECONDS, may_resume - now), self._turn)
             return
@@ -272,7 +274,8 @@ class Shadow:
             self._bytes -= waiting.size
             started = perf_counter()
             result = self._evaluate(waiting)
-            self._resume = now + _PAUSES * (perf_counter() - started)
+            self._took = perf_counter() - started
+            self._ended = loop.time()
             self._count(result)
         if self._queue:
             # The loop reads requests before this call, and the load shows them.

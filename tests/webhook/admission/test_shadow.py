@@ -293,7 +293,7 @@ def test_a_full_disk_changes_nothing(worker: Worker, tmp_path: Path) -> None:
     assert worker.document["reviews"] == {"evaluated": 1}
 
 
-def test_busy_workers_evaluate_a_hundredth_of_the_time(worker: Worker) -> None:
+def test_busy_workers_evaluate_a_fortieth_of_the_time(worker: Worker) -> None:
     """With a review each millisecond, evaluations pause; when no further review comes, all that wait are evaluated."""
     clock = iter(number * 0.001 for number in range(1_000_000))
     import gpugate.webhook.admission.shadow as module  # noqa: PLC0415 -- its clock is replaced
@@ -303,6 +303,6 @@ def test_busy_workers_evaluate_a_hundredth_of_the_time(worker: Worker) -> None:
         for _ in range(250):
             worker.review()
             worker.loop.run(0.001)
-        assert worker.observed.results.count("evaluated") in {2, 3}
-        worker.loop.run(1)
+        assert 5 <= worker.observed.results.count("evaluated") <= 8
+        worker.loop.run(2)
     assert worker.observed.results.count("evaluated") == 250
