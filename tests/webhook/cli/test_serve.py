@@ -80,6 +80,7 @@ def test_the_environment_stands_in_for_flags(
         pytest.param(["--max-connections", "10"], {"limits": Limits(connections=10)}, id="connections"),
         pytest.param(["--max-connections-per-source", "5"], {"limits": Limits(per_source=5)}, id="per-source"),
         pytest.param(["--trace"], {"trace": True}, id="trace"),
+        pytest.param(["--shadow-policy-file", "c.yaml"], {"shadow_policy_file": Path("c.yaml")}, id="shadow"),
         pytest.param(["--kubeconfig", "k"], {"cluster": ClusterOptions(Path("k"))}, id="kubeconfig"),
         pytest.param(["--context", "c"], {"cluster": ClusterOptions(context="c")}, id="context"),
     ],
