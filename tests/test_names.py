@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
     "certs",
+    "policies/cel",
     "policies/claims",
     "policies/data",
     "policies/disruption",
@@ -35,10 +36,13 @@ PACKAGES = (
     "webhook/config",
     "webhook/manifests",
     "webhook/operate",
+    "webhook/own_policies",
     "webhook/project",
+    "webhook/registration",
     "webhook/rendering",
     "webhook/report",
     "webhook/schemas",
+    "webhook/simulate",
     "webhook/testing",
 )
 # A name that tells nothing of its value -> examples of a name that does.

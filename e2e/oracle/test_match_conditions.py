@@ -24,8 +24,15 @@ from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.objects import Kind
 from gpugate.policies.sdk.platform import Accelerators, Platform, Taint
 from gpugate.webhook.registration import match_conditions
-from gpugate.webhook.registration.entries import Judged, entries, mutated, risk_group, validated, whole_catalogue
-from gpugate.webhook.registration.match_conditions import CHANGES_WHAT_IS_JUDGED
+from gpugate.webhook.registration.entries import (
+    EvaluatedResource,
+    entries,
+    mutated,
+    risk_group,
+    validated,
+    whole_catalogue,
+)
+from gpugate.webhook.registration.match_conditions import CHANGES_WHAT_IS_EVALUATED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,7 +63,9 @@ def conditions() -> Iterator[Oracle]:
         yield process
 
 
-def evaluated(conditions: Oracle, judged: Judged, obj: Json, expressions: Sequence[str], **more: Any) -> Json:
+def evaluated(
+    conditions: Oracle, judged: EvaluatedResource, obj: Json, expressions: Sequence[str], **more: Any
+) -> Json:
     kind = KINDS[judged.group, judged.plural]
     version = f"{kind.group}/{kind.versions[0]}" if kind.group else kind.versions[0]
     about = {"user": "alice", "operation": "CREATE", "oldObject": None, **more}
@@ -64,7 +73,7 @@ def evaluated(conditions: Oracle, judged: Judged, obj: Json, expressions: Sequen
     return conditions.ask("evaluate", {**about, "object": made, "expressions": expressions, "resource": judged.plural})
 
 
-def generated(platform: Platform) -> Iterator[tuple[str, Entry, Judged]]:
+def generated(platform: Platform) -> Iterator[tuple[str, Entry, EvaluatedResource]]:
     """Every entry with a condition that reads the object, and each resource that is sent through it."""
     ruleset = whole_catalogue(PolicyConfig(platform=platform))
     for phase, judging in (("mutate", mutated), ("validate", validated)):
@@ -82,7 +91,7 @@ ENTRIES = {
 }
 
 
-def concerns_of(judged: Judged) -> tuple[Concern, ...]:
+def concerns_of(judged: EvaluatedResource) -> tuple[Concern, ...]:
     """What conditions are written from: all that is sent, what can be denied or mutated, and the rest."""
     return judged.concern, judged.enforced, judged.advised & ~judged.enforced
 
@@ -97,7 +106,7 @@ def assert_cheap(answer: Json) -> None:
 
 @pytest.mark.parametrize(("platform", "entry", "judged"), ENTRIES.values(), ids=ENTRIES)
 def test_an_object_within_every_limit_costs_less_than_a_tenth(
-    conditions: Oracle, platform: Platform, entry: Entry, judged: Judged
+    conditions: Oracle, platform: Platform, entry: Entry, judged: EvaluatedResource
 ) -> None:
     expressions = [each["expression"] for each in entry.conditions]
     for concern in concerns_of(judged):
@@ -107,14 +116,14 @@ def test_an_object_within_every_limit_costs_less_than_a_tenth(
 
 @pytest.mark.parametrize(("platform", "entry", "judged"), ENTRIES.values(), ids=ENTRIES)
 def test_an_object_as_large_as_a_request_can_be_costs_less_than_a_tenth(
-    conditions: Oracle, platform: Platform, entry: Entry, judged: Judged
+    conditions: Oracle, platform: Platform, entry: Entry, judged: EvaluatedResource
 ) -> None:
     expressions = [each["expression"] for each in entry.conditions]
     for _, obj, user in oversized(judged.concern, platform):
         assert_cheap(evaluated(conditions, judged, obj, expressions, user=user))
 
 
-CONCERNS: dict[Concern, Judged] = {
+CONCERNS: dict[Concern, EvaluatedResource] = {
     concern: judged for _, _, judged in ENTRIES.values() for concern in concerns_of(judged) if concern != EVERY_OBJECT
 }
 
@@ -173,7 +182,7 @@ def test_telling_what_an_update_changes_costs_less_than_a_tenth(
     conditions: Oracle, change: Json, *, changed: bool
 ) -> None:
     before: Json = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": LABELS}, "spec": {"containers": []}}
-    expression = CHANGES_WHAT_IS_JUDGED["expression"]
+    expression = CHANGES_WHAT_IS_EVALUATED["expression"]
 
     answer = evaluated(conditions, POD, {**before, **change}, [expression], oldObject=before, operation="UPDATE")
 

@@ -276,9 +276,9 @@ def quantified(macro: str, read: Run, slot: int, cost: int, test: Run) -> Run:
             raise no_overload(macro)
         variables = scope.variables
         problem: Exception | None = None
-        for each in elements:
+        for element in elements:
             scope.charge(cost)
-            variables[slot] = each
+            variables[slot] = element
             try:
                 value = test(scope)
             except _NO_RESULT as error:
@@ -306,7 +306,7 @@ def loop(macro: str, read: Run, slot: int, cost: int, steps: Sequence[Run]) -> R
         bound = _bound(scope, elements, slot, cost)
         if macro == "map":
             return [make(scope) for _ in bound if all(_passes(test, scope) for test in tests)]
-        passing = [each for each in bound if _passes(make, scope)]
+        passing = [element for element in bound if _passes(make, scope)]
         return passing if macro == "filter" else len(passing) == 1
 
     return run
@@ -314,10 +314,10 @@ def loop(macro: str, read: Run, slot: int, cost: int, steps: Sequence[Run]) -> R
 
 def _bound(scope: Scope, elements: list[Value] | dict[Value, Value], slot: int, cost: int) -> Iterator[Value]:
     """Yield the elements of a list, or the keys of a map, each while it is the value of a variable."""
-    for each in elements:
+    for element in elements:
         scope.charge(cost)
-        scope.variables[slot] = each
-        yield each
+        scope.variables[slot] = element
+        yield element
 
 
 def _passes(test: Run, scope: Scope) -> bool:

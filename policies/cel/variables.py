@@ -488,8 +488,8 @@ def _is_kept(whole: str, decimals: str, suffix: str) -> bool:
         return not decimals and len(whole) + exponent * 3 // 10 <= _MOST_BINARY_DIGITS and int(whole) % 8 != 0
     power = _POWERS[suffix] if suffix in _POWERS else int(suffix[1:])
     scale = power - len(decimals)
-    kept = len(digits) <= _MOST_DIGITS and scale >= min(_DECIMAL) and scale % 3 == 0
-    return kept and not digits.endswith("000") and digits[0] != "0"
+    is_kept = len(digits) <= _MOST_DIGITS and scale >= min(_DECIMAL) and scale % 3 == 0
+    return is_kept and not digits.endswith("000") and digits[0] != "0"
 
 
 def _canonical(amount: Fraction, suffix: str) -> str:

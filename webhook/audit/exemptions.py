@@ -28,7 +28,7 @@ class ExemptionsError(GpugateError):
     """Exemptions cannot be written; the message has the reason and the fix."""
 
 
-class Found(NamedTuple):
+class Origin(NamedTuple):
     """Where findings come from, in words.
 
     Attributes:
@@ -54,7 +54,7 @@ def exemptions(
     policies: Iterable[Policy],
     days: int,
     owner: str,
-    origin: Found | None = None,
+    origin: Origin | None = None,
 ) -> str:
     """Return the text of a policy file, whose `exemptions` the user merges into their own file.
 
@@ -68,7 +68,7 @@ def exemptions(
         policies: the policies of the audit.
         days: the number of days after the audit until the exemptions expire.
         owner: the owner of the exemptions.
-        found: where the findings come from; None is the audit.
+        origin: where the findings come from; None is the audit.
 
     Raises:
         ExemptionsError: the days are not from 1 to 366, the owner is empty, or the text exceeds the limit of a policy file.
@@ -77,7 +77,7 @@ def exemptions(
         raise ExemptionsError(f"exemptions for {days} days: set 1 to {MOST_DAYS} days")
     if not owner.strip():
         raise ExemptionsError("exemptions without an owner: set one")
-    origin = origin or Found(f"gpugate audit of {report.cluster.name}", "that would be denied")
+    origin = origin or Origin(f"gpugate audit of {report.cluster.name}", "that would be denied")
     of_pods = frozenset(policy.id for policy in policies if any(kind == POD for kind in policy.kinds))
     known = frozenset(policy.id for policy in policies)
     day = report.time.astimezone(dt.UTC).date()
@@ -126,7 +126,7 @@ def _groups(name: ObjectName, blocking: set[str], of_pods: frozenset[str]) -> It
 
 
 def _entry(
-    group: _Group, names: Iterable[str], origin: Found, day: dt.date, days: int, owner: str
+    group: _Group, names: Iterable[str], origin: Origin, day: dt.date, days: int, owner: str
 ) -> Iterator[tuple[str, Json]]:
     yield "policies", [*group.policies]
     yield "kinds", [*group.kinds]
@@ -138,7 +138,7 @@ def _entry(
     yield "expires", (day + dt.timedelta(days=days)).isoformat()
 
 
-def _head(report: AuditReport, origin: Found, day: dt.date, days: int, left: list[str]) -> str:
+def _head(report: AuditReport, origin: Origin, day: dt.date, days: int, left: list[str]) -> str:
     denied = sum(audited.action is Action.DENY for audited in report.audited)
     lines = [
         f"Exemptions for the {denied} objects {origin.which} on {day}. They expire after {days} days.",

@@ -142,7 +142,7 @@ class Reading:
         try:
             for stored in self._source.read(kind):
                 self.counts[kind.name] += 1
-                self._take(stored, evaluated=resource.judged)
+                self._take(stored, evaluated=resource.evaluated)
         except NotReadError as error:
             reason, namespaces = str(error), error.namespaces
             self.missed(resource, error)
@@ -154,7 +154,7 @@ class Reading:
 
     def covered(self, resource: AuditedResource) -> None:
         """Say that all of a resource was read."""
-        if resource.judged or resource.needed:
+        if resource.evaluated or resource.needed:
             self._tools.coverage.wanted(resource_name(resource.kind))
 
     def missed(self, resource: AuditedResource, error: NotReadError) -> None:
@@ -167,7 +167,7 @@ class Reading:
         self.not_evaluated.append(NotEvaluated(name, str(error), error.left))
         if error.namespaces:
             self.covered(resource)
-        elif resource.judged or resource.needed:
+        elif resource.evaluated or resource.needed:
             self._tools.coverage.missed(name, self.counts[resource.kind.name], error.left)
 
     def absent(self) -> Iterator[NotEvaluated]:
@@ -353,7 +353,7 @@ def _added(
         if (gvk.group, gvk.kind) in known:
             continue
         try:
-            yield AuditedResource(source.find(gvk.api_version, gvk.kind), judged=True)
+            yield AuditedResource(source.find(gvk.api_version, gvk.kind), evaluated=True)
         except NotReadError as error:
             reading.not_evaluated.append(NotEvaluated(str(gvk), str(error)))
 

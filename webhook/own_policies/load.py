@@ -253,7 +253,7 @@ def load_packages(metadata: Iterable[str]) -> list[OwnPolicy]:
     """
     from importlib.metadata import Distribution  # noqa: PLC0415 -- few environments have such a package
 
-    found: list[OwnPolicy] = []
+    policies: list[OwnPolicy] = []
     distributions = [Distribution.at(folder) for folder in metadata]
     entries = [(entry, package) for package in distributions for entry in package.entry_points.select(group=GROUP)]
     for entry, distribution in entries:
@@ -268,5 +268,5 @@ def load_packages(metadata: Iterable[str]) -> list[OwnPolicy]:
             raise OwnPolicyError(f"{origin}: {_failed(error, entry.value, ())}") from None
         for file, module in modules:
             own = _own(module, entry.name, file.stem, str(file), file.parent / "examples" / file.stem)
-            found.append(OwnPolicy(own.policy, origin, own.examples))
-    return found
+            policies.append(OwnPolicy(own.policy, origin, own.examples))
+    return policies

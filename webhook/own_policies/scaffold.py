@@ -151,7 +151,7 @@ def document_of(policy_id: str, constant: str) -> dict[str, str]:
     family, name = _names(policy_id)
     kind = kinds()[constant]
     version = _api_version(kind)
-    groups = {each.group for each in kinds().values() if each.name == kind.name}
+    groups = {other.group for other in kinds().values() if other.name == kind.name}
     # A bare name means the kind of one group.
     full = f"{{apiVersion: {version}, kind: {kind.name}, plural: {kind.plural}{_scope(kind)}}}"
     matched = kind.name if len(groups) == 1 else full

@@ -199,17 +199,17 @@ def signatures(directories: Iterable[Path]) -> tuple[tuple[object, ...], ...]:
 
     A directory or file that cannot be read has no signature.
     """
-    found: list[tuple[object, ...]] = []
+    signature: list[tuple[object, ...]] = []
     for directory in directories:
         try:
             families = [entry for entry in _entries(directory) if entry.is_dir()]
             files = [file for family in families for file in _entries(Path(family.path)) if _is_policy(file.name)]
             for file in files[: MOST_FILES + 1]:
                 status = file.stat()
-                found.append((file.path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+                signature.append((file.path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
         except (OSError, OwnPolicyError):
             continue
-    return tuple(found)
+    return tuple(signature)
 
 
 def digest(sources: Iterable[PolicySource]) -> bytes:

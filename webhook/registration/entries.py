@@ -83,14 +83,14 @@ _OF_GROUP: Final = {
 }
 
 
-def risk_group(judged: Judged) -> RiskGroup:
+def risk_group(resource: EvaluatedResource) -> RiskGroup:
     """Return the group of a resource; an unknown one is never in a group with failurePolicy Fail."""
-    known = _OF_RESOURCE.get((judged.group, judged.plural)) or _OF_GROUP.get(judged.group)
+    known = _OF_RESOURCE.get((resource.group, resource.plural)) or _OF_GROUP.get(resource.group)
     return known or RiskGroup.WORKLOADS
 
 
 @dataclass(slots=True)
-class Judged:
+class EvaluatedResource:
     """A resource, with its subresources, that policies evaluate.
 
     Attributes:
@@ -123,28 +123,30 @@ class Judged:
             self.advised = any_of(self.advised, concern)
 
 
-def mutated(ruleset: Ruleset) -> Sequence[Judged]:
+def mutated(ruleset: Ruleset) -> Sequence[EvaluatedResource]:
     """Return what mutations are about; never workloads, whose Pods are mutated when they come."""
-    return _judged(_bound(ruleset, mutating=True), frozenset())
+    return _evaluated_resources(_bound(ruleset, mutating=True), frozenset())
 
 
-def validated(ruleset: Ruleset) -> Sequence[Judged]:
+def validated(ruleset: Ruleset) -> Sequence[EvaluatedResource]:
     """Return what checks are about; where Pods are, so is every workload with a Pod template, which gets warnings."""
     bound = _bound(ruleset, mutating=False)
     of_pods = [handler.operations for _, handler in bound if objects.POD in handler.kinds]
-    return _judged(bound, frozenset().union(*of_pods))
+    return _evaluated_resources(bound, frozenset().union(*of_pods))
 
 
 def _bound(ruleset: Ruleset, *, mutating: bool) -> Sequence[Bound]:
     return [(r, handler) for r in ruleset.rules for handler in r.policy.handlers if handler.mutates is mutating]
 
 
-def _judged(bound: Iterable[Bound], on_workloads: frozenset[Operation]) -> Sequence[Judged]:
-    by_resource: dict[tuple[str, str], Judged] = {}
+def _evaluated_resources(bound: Iterable[Bound], on_workloads: frozenset[Operation]) -> Sequence[EvaluatedResource]:
+    by_resource: dict[tuple[str, str], EvaluatedResource] = {}
 
     def add(kind: Kind, operations: frozenset[Operation], concern: Concern, *, enforced: bool) -> None:
-        judged = by_resource.setdefault((kind.group, kind.plural), Judged(kind.group, kind.plural, kind.namespaced))
-        judged.add(kind, operations, concern, enforced=enforced)
+        resource = by_resource.setdefault(
+            (kind.group, kind.plural), EvaluatedResource(kind.group, kind.plural, kind.namespaced)
+        )
+        resource.add(kind, operations, concern, enforced=enforced)
 
     for rule, handler in bound:
         for kind in handler.kinds:
@@ -169,13 +171,13 @@ def workload_kind(group: str, name: str) -> Kind:
     return _KNOWN.get((group, name)) or Kind(group, ("*",), name, f"{name.lower()}s")
 
 
-def rules(judged: Iterable[Judged]) -> list[dict[str, Any]]:
+def rules(resources: Iterable[EvaluatedResource]) -> list[dict[str, Any]]:
     """Return the rules of a webhook for some resources; those that differ in their resource alone are one."""
-    resources: dict[tuple[str, tuple[str, ...], frozenset[Operation], bool], list[str]] = {}
-    for resource in judged:
+    plurals: dict[tuple[str, tuple[str, ...], frozenset[Operation], bool], list[str]] = {}
+    for resource in resources:
         for (subresource, versions), operations in resource.requests.items():
             key = (resource.group, versions, operations, resource.namespaced)
-            resources.setdefault(key, []).append(f"{resource.plural}/{subresource}" if subresource else resource.plural)
+            plurals.setdefault(key, []).append(f"{resource.plural}/{subresource}" if subresource else resource.plural)
     return [
         {
             "apiGroups": [group],
@@ -184,7 +186,7 @@ def rules(judged: Iterable[Judged]) -> list[dict[str, Any]]:
             "operations": [operation.value for operation in Operation if operation in operations],
             "scope": "Namespaced" if namespaced else "Cluster",
         }
-        for (group, versions, operations, namespaced), names in resources.items()
+        for (group, versions, operations, namespaced), names in plurals.items()
     ]
 
 
@@ -213,9 +215,9 @@ class Entry:
 
 def entries(ruleset: Ruleset, phase: Phase) -> Iterator[Entry]:
     """Yield the entries for the rules in force, in the order of the groups; none for a group that no rule is about."""
-    judged = mutated(ruleset) if phase == "mutate" else validated(ruleset)
+    resources = mutated(ruleset) if phase == "mutate" else validated(ruleset)
     for group in RiskGroup:
-        of_group = [resource for resource in judged if risk_group(resource) is group]
+        of_group = [resource for resource in resources if risk_group(resource) is group]
         waiting, advised = _parts(of_group)
         name = f"{group.value}.{phase}.gpugate.dev"
         platform = ruleset.config.platform
@@ -240,14 +242,16 @@ def whole_catalogue(config: PolicyConfig) -> Ruleset:
     return bind(CATALOG, msgspec.structs.replace(config, mode=None, policies=on, namespaces={}))
 
 
-def _entry(name: str, group: RiskGroup, judged: Sequence[Judged], platform: Platform, *, may_wait: bool) -> Entry:
-    return Entry(name, group, rules(judged), tuple(match_conditions(judged, platform)), may_wait)
+def _entry(
+    name: str, group: RiskGroup, resources: Sequence[EvaluatedResource], platform: Platform, *, may_wait: bool
+) -> Entry:
+    return Entry(name, group, rules(resources), tuple(match_conditions(resources, platform)), may_wait)
 
 
-def _parts(judged: Iterable[Judged]) -> tuple[list[Judged], list[Judged]]:
+def _parts(resources: Iterable[EvaluatedResource]) -> tuple[list[EvaluatedResource], list[EvaluatedResource]]:
     """Return of which requests some can be denied or mutated, and those that get warnings and records at most."""
     waiting, advised = [], []
-    for resource in judged:
+    for resource in resources:
         if resource.enforced == any_of():
             advised.append(resource)
         elif covers(resource.enforced, resource.concern):

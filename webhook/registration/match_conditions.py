@@ -237,7 +237,7 @@ def _quoted(text: str) -> str:
 
 # Policies read these and the spec. An update can be denied only for what it adds, so one that does not change these
 # fields is not sent. Finalizers, such as that of every Pod of a Job, can be removed while the webhook is unavailable.
-CHANGES_WHAT_IS_JUDGED: Final = {
+CHANGES_WHAT_IS_EVALUATED: Final = {
     "name": "changes-evaluated-fields",
     "expression": (
         "request.operation != 'UPDATE' ||\n"
@@ -258,18 +258,18 @@ class Resource(Protocol):
     concern: Concern
 
 
-def match_conditions(judged: Sequence[Resource], platform: Platform) -> Iterator[dict[str, Any]]:
+def match_conditions(resources: Sequence[Resource], platform: Platform) -> Iterator[dict[str, Any]]:
     """Yield what must hold of an object of one of some resources; nothing, if each is sent."""
-    yield CHANGES_WHAT_IS_JUDGED
-    if any((resource.group, resource.plural) == ("", "pods") for resource in judged):
+    yield CHANGES_WHAT_IS_EVALUATED
+    if any((resource.group, resource.plural) == ("", "pods") for resource in resources):
         yield {"name": "is-not-a-mirror-pod", "expression": alternatives(_NO_MIRROR, platform)}
-    concerns = {resource.concern for resource in judged}
+    concerns = {resource.concern for resource in resources}
     if len(concerns) == 1:
         yield from _interesting(concerns.pop(), platform)
         return
     # Several groups have a DaemonSet, and names of conditions are keys.
-    several = {name for name, count in Counter(resource.plural for resource in judged).items() if count > 1}
-    for kind in judged:
+    several = {name for name, count in Counter(resource.plural for resource in resources).items() if count > 1}
+    for kind in resources:
         resource = f"{kind.plural}.{kind.group}" if kind.plural in several else kind.plural
         for condition in _interesting(kind.concern, platform):
             other = f"request.resource.group != '{kind.group}' || request.resource.resource != '{kind.plural}'"

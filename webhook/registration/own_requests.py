@@ -16,8 +16,8 @@ from gpugate.policies.catalog import CATALOG, IDS
 from gpugate.policies.engine.config import GpugateError, PolicyEntry
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.concerns import covers
-from gpugate.webhook.registration.entries import Judged, Phase, mutated, rules, validated, whole_catalogue
-from gpugate.webhook.registration.match_conditions import CHANGES_WHAT_IS_JUDGED, match_conditions
+from gpugate.webhook.registration.entries import EvaluatedResource, Phase, mutated, rules, validated, whole_catalogue
+from gpugate.webhook.registration.match_conditions import CHANGES_WHAT_IS_EVALUATED, match_conditions
 from gpugate.webhook.registration.rbac import audit_rules, rbac
 
 if TYPE_CHECKING:
@@ -86,24 +86,35 @@ def added(ruleset: Ruleset) -> Mapping[Phase, Added]:
 
 
 def _added(
-    own: Sequence[Judged], library: Sequence[Judged], named: Collection[Resource], config: PolicyConfig
+    own: Sequence[EvaluatedResource],
+    library: Sequence[EvaluatedResource],
+    named: Collection[Resource],
+    config: PolicyConfig,
 ) -> Added:
-    known = {(judged.group, judged.plural): judged for judged in library}
-    left = [_not_sent(each, known.get((each.group, each.plural))) for each in own if (each.group, each.plural) in named]
-    judged = [each for each in left if each.requests]
-    if not judged:
+    known = {(resource.group, resource.plural): resource for resource in library}
+    left = [
+        _not_sent(resource, known.get((resource.group, resource.plural)))
+        for resource in own
+        if (resource.group, resource.plural) in named
+    ]
+    resources = [resource for resource in left if resource.requests]
+    if not resources:
         return Added((), ())
-    others = [f"{each.group}/{each.plural}" for each in judged if (each.group, each.plural) not in known]
-    conditions = tuple(map(dict, match_conditions(judged, config.platform)))
+    others = [
+        f"{resource.group}/{resource.plural}"
+        for resource in resources
+        if (resource.group, resource.plural) not in known
+    ]
+    conditions = tuple(map(dict, match_conditions(resources, config.platform)))
     if others:
         # A policy in Python may read any field of a kind that the library does not know.
         names = ", ".join(f"'{name}'" for name in others)
         expression = f"request.resource.group + '/' + request.resource.resource in [{names}] ||\n"
-        conditions[0]["expression"] = expression + CHANGES_WHAT_IS_JUDGED["expression"]
-    return Added(tuple(rules(judged)), conditions)
+        conditions[0]["expression"] = expression + CHANGES_WHAT_IS_EVALUATED["expression"]
+    return Added(tuple(rules(resources)), conditions)
 
 
-def _not_sent(own: Judged, library: Judged | None) -> Judged:
+def _not_sent(own: EvaluatedResource, library: EvaluatedResource | None) -> EvaluatedResource:
     """Return what of a resource the library's entries do not send; without requests if they send it all."""
     if library is None:
         return own

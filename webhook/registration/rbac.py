@@ -41,12 +41,12 @@ class AuditedResource:
 
     Attributes:
         kind: its kind, with all supported versions; `*` for any.
-        judged: whether policies evaluate its objects, or Pod templates in them.
+        evaluated: whether policies evaluate its objects, or Pod templates in them.
         needed: whether policies look up its objects.
     """
 
     kind: Kind
-    judged: bool = False
+    evaluated: bool = False
     needed: bool = False
 
 
@@ -57,14 +57,14 @@ def audited_resources(ruleset: Ruleset) -> Sequence[AuditedResource]:
     """
     by_resource: dict[tuple[str, str], AuditedResource] = {}
 
-    def add(kind: Kind, *, judged: bool = False, needed: bool = False) -> None:
+    def add(kind: Kind, *, evaluated: bool = False, needed: bool = False) -> None:
         known = by_resource.get((kind.group, kind.plural)) or AuditedResource(
             replace(kind, versions=(), subresource="")
         )
         versions = tuple(dict.fromkeys((*known.kind.versions, *kind.versions)))
         by_resource[kind.group, kind.plural] = AuditedResource(
             replace(known.kind, versions=("*",) if "*" in versions else versions),
-            judged=known.judged or judged,
+            evaluated=known.evaluated or evaluated,
             needed=known.needed or needed,
         )
 
@@ -72,10 +72,10 @@ def audited_resources(ruleset: Ruleset) -> Sequence[AuditedResource]:
         for handler in rule.policy.handlers:
             for kind in handler.kinds:
                 if not kind.subresource:
-                    add(kind, judged=True)
+                    add(kind, evaluated=True)
     pods = ("", "pods") in by_resource
     for group, name in TEMPLATES if pods else ():
-        add(workload_kind(group, name), judged=True)
+        add(workload_kind(group, name), evaluated=True)
     types = NODE_TYPE_NEEDS if ruleset.config.platform.catalogue else ()
     for kind in Needs(ruleset.rules, types).kinds:
         add(kind, needed=True)

@@ -125,7 +125,7 @@ def read_audit_log(path: Path) -> Iterator[Recorded | Passed]:
             while line := lines.readline(MAX_LINE):
                 if not line.endswith(b"\n") and len(line) == MAX_LINE:
                     yield Passed(f"the line is longer than {MAX_LINE >> 20} MiB")
-                    while (rest := lines.readline(MAX_LINE)) and not rest.endswith(b"\n"):
+                    while (remainder := lines.readline(MAX_LINE)) and not remainder.endswith(b"\n"):
                         pass
                 elif line.strip():
                     yield _read(line)

@@ -14,7 +14,7 @@ from gpugate.policies.sdk.facts import NoFacts
 from gpugate.webhook.audit.cost.prices import Prices
 from gpugate.webhook.audit.cost.summary import cost_of
 from gpugate.webhook.audit.dump import DumpSource
-from gpugate.webhook.audit.exemptions import Found, exemptions
+from gpugate.webhook.audit.exemptions import Origin, exemptions
 from gpugate.webhook.audit.model import Action, Audited, AuditReport, Cluster, Finding, Summary
 from gpugate.webhook.audit.scan import scan
 from gpugate.webhook.audit.selection import Options
@@ -274,8 +274,8 @@ def _exemptions(args: argparse.Namespace, simulation: Simulation, policies: Sequ
         counts={},
         audited=audited,
     )
-    found = Found(f"gpugate simulate of {report.cluster.name}", f"that {simulation.candidate} would newly deny")
-    return exemptions(report, {}, policies, args.exemption_days, args.exemption_owner, found)
+    origin = Origin(f"gpugate simulate of {report.cluster.name}", f"that {simulation.candidate} would newly deny")
+    return exemptions(report, {}, policies, args.exemption_days, args.exemption_owner, origin)
 
 
 def _count(text: str) -> int:

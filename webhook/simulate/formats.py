@@ -44,8 +44,8 @@ def _text(simulation: Simulation, top: int) -> Iterator[str]:
     yield f"based on   {'; '.join(_basis(simulation.coverage))}"
     yield ""
     yield headline(simulation)
-    shown = simulation.changes[: top or None]
-    for change in shown:
+    listed = simulation.changes[: top or None]
+    for change in listed:
         yield ""
         yield f"{plain(str(change.object))}: {transition(change)}"
         yield from (f"  {line}" for line in _details(change))
@@ -53,8 +53,8 @@ def _text(simulation: Simulation, top: int) -> Iterator[str]:
             yield f"  [{policy.policy or 'malformed'}] {policy.current} -> {policy.candidate}: {plain(policy.message)}"
             if policy.hint:
                 yield f"    fix: {plain(policy.hint)}"
-    if len(simulation.changes) > len(shown):
-        yield from ("", f"and {len(simulation.changes) - len(shown):,} more: --top 0")
+    if len(simulation.changes) > len(listed):
+        yield from ("", f"and {len(simulation.changes) - len(listed):,} more: --top 0")
     if simulation.nodes:
         yield from ("", "GPU PODS THAT DO NOT COME BACK IF THEIR NODE IS REMOVED")
     for risk in simulation.nodes[: top or None]:

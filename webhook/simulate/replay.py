@@ -210,8 +210,8 @@ def compare(current: Decision, candidate: Decision) -> Iterator[PolicyChange]:
 def _worse(known: PolicyChange, change: PolicyChange) -> PolicyChange:
     current = min(known.current, change.current, key=severity)
     candidate = min(known.candidate, change.candidate, key=severity)
-    shown = min(known, change, key=lambda policy: severity(policy.candidate))
-    return PolicyChange(known.policy, current, candidate, shown.message, shown.hint)
+    strictest = min(known, change, key=lambda policy: severity(policy.candidate))
+    return PolicyChange(known.policy, current, candidate, strictest.message, strictest.hint)
 
 
 def _decision(side: Side, request: Request, today: dt.date) -> Decision:
@@ -225,18 +225,18 @@ def _policies(verdict: Verdict) -> Iterator[tuple[str, tuple[Action, str, str]]]
     for wrong in verdict.malformed:
         yield "", (_ACTIONS.get(wrong.at_most, Action.RECORD), wrong.message, wrong.hint)
     for outcome in verdict.outcomes:
-        found = [
+        decisions = [
             (_ACTIONS[finding.stance], finding.message, finding.hint)
             for finding in outcome.findings
             # The webhook mutates Pods when they are created, and says nothing of it about their template.
             if not (finding.would_patch and finding.template_of)
         ]
         if outcome.patches:
-            found.append((Action.MUTATE, outcome.patches[0].reason, ""))
+            decisions.append((Action.MUTATE, outcome.patches[0].reason, ""))
         if outcome.error:
-            found.append((_ACTIONS.get(outcome.stance, Action.RECORD), f"failed: {outcome.error}", ""))
-        if found:
-            yield outcome.policy, min(found, key=lambda decided: severity(decided[0]))
+            decisions.append((_ACTIONS.get(outcome.stance, Action.RECORD), f"failed: {outcome.error}", ""))
+        if decisions:
+            yield outcome.policy, min(decisions, key=lambda decided: severity(decided[0]))
 
 
 def _key(request: Request) -> tuple[object, ...] | None:

@@ -63,12 +63,16 @@ class Shadow(NamedTuple):
         Raises:
             ShadowError: there is none, or none has a valid shadow policy file.
         """
-        valid = sorted((each for each in documents if each.candidate), key=lambda each: each.since, reverse=True)
+        valid = sorted(
+            (document for document in documents if document.candidate),
+            key=lambda document: document.since,
+            reverse=True,
+        )
         whole = merged(valid)
         if whole is None:
-            error = next((each.error for each in documents), "no server has one")
+            error = next((document.error for document in documents), "no server has one")
             raise ShadowError(f"no valid shadow policy file: {error}")
-        same = sum((each.current, each.candidate) == (whole.current, whole.candidate) for each in valid)
+        same = sum((document.current, document.candidate) == (whole.current, whole.candidate) for document in valid)
         return cls(whole, same, len(documents) - same)
 
     def coverage(self) -> Coverage:
@@ -103,8 +107,8 @@ class Shadow(NamedTuple):
 
 
 def _requests(owner: CountedOwner) -> Requests:
-    people = max((each.people for each in owner.requests), default=0)
-    controllers = max((each.controllers for each in owner.requests), default=0)
+    people = max((requests.people for requests in owner.requests), default=0)
+    controllers = max((requests.controllers for requests in owner.requests), default=0)
     return Requests(people, controllers, owner.operations, owner.first, owner.last)
 
 
@@ -115,9 +119,9 @@ def _policies(owner: CountedOwner) -> Iterator[PolicyChange]:
     for policy, counted in by_policy.items():
         current = strictest(*(pair.current for pair in counted))
         candidate = strictest(*(pair.candidate for pair in counted))
-        shown = next(pair.sample for pair in counted if pair.candidate == candidate)
+        sample = next(pair.sample for pair in counted if pair.candidate == candidate)
         name = "" if policy == MALFORMED else policy
-        yield PolicyChange(name, Action(current), Action(candidate), shown.message, shown.hint)
+        yield PolicyChange(name, Action(current), Action(candidate), sample.message, sample.hint)
 
 
 def read_document(path: Path) -> Shadowed | None:
@@ -163,8 +167,8 @@ def _pods(connection: Connection, namespace: str, service: str) -> Sequence[str]
         raise ShadowError(f"EndpointSlices of Service {namespace}/{service}: {error}") from None
     references = [
         endpoint.get("targetRef") or {}
-        for each in slices.get("items") or ()
-        for endpoint in each.get("endpoints") or ()
+        for endpoint_slice in slices.get("items") or ()
+        for endpoint in endpoint_slice.get("endpoints") or ()
     ]
     return sorted({str(reference["name"]) for reference in references if reference.get("kind") == "Pod"})
 

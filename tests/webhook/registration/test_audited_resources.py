@@ -45,4 +45,4 @@ def test_what_holds_gpus_is_read_whatever_the_rules() -> None:
     found = resources("nodepools/missing-gpu-limit")
 
     assert {"Pod.", "Node.", "ReplicaSet.apps", "ResourceClaim.resource.k8s.io"} <= set(found)
-    assert [name for name, each in found.items() if each.judged] == ["NodePool.karpenter.sh"]
+    assert [name for name, each in found.items() if each.evaluated] == ["NodePool.karpenter.sh"]
