@@ -454,11 +454,12 @@ def _met_types(types: int, required: Requirements, template: _Template, catalogu
 
 def _is_certain(key: str, required: Requirement, own: Mapping[str, Requirement], catalogue: InstanceTypes) -> bool:
     """Tell whether nodes of a pool certainly have a label as required, apart from the catalogue's labels."""
-    present = own.get(key, ANY_VALUE)
-    if _disjoint(present, required):
+    # Nodes do not have a label that the pool does not define, so a term that contradicts itself, which Karpenter reads as
+    # DoesNotExist, is met.
+    if key in own and _disjoint(own[key], required):
         return False
     if key in _USUAL_VALUES:
-        return any(map(present.intersect(required).allows, _USUAL_VALUES[key]))
+        return any(map(own.get(key, ANY_VALUE).intersect(required).allows, _USUAL_VALUES[key]))
     if key in own or key in catalogue.labelled:
         return True
     # Every node has these labels, with unknown values.

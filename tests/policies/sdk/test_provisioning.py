@@ -314,6 +314,23 @@ def test_it_can(wanted: Object, known: list[Object]) -> None:
             "resources", "no instance type of it has 3 cpu in addition to what DaemonSets request there",
             "allow a type such as g5.2xlarge", id="a DaemonSet with a term that all types meet",
         ),
+        *(
+            pytest.param(
+                pod({"cpu": "3"}), [pool("x", needs(TYPE, "g5.xlarge")), daemon("a", {"cpu": "1100m"}, **placed)],
+                "resources", "no instance type of it has 3 cpu in addition to what DaemonSets request there",
+                "allow a type such as g5.2xlarge", id=name,
+            )
+            for name, placed in {
+                "a DaemonSet for nodes without a label": {
+                    "affinity": {"nodeAffinity": terms({"key": "example.com/team", "operator": "DoesNotExist"})}
+                },
+                # Karpenter reads the two values as DoesNotExist, though no node runs its Pods.
+                "a DaemonSet with a term that contradicts its selector": {
+                    "nodeSelector": {"example.com/team": "a"},
+                    "affinity": {"nodeAffinity": terms(needs("example.com/team", "b"))},
+                },
+            }.items()
+        ),
         pytest.param(
             gpus(1), [pool("l", needs(FAMILY, "g5"), limits={"cpu": "0"})],
             "limits", "its limit of cpu is 0", "raise its limit of cpu", id="switched off",
