@@ -21,12 +21,13 @@ from gpugate.policies.engine.enforcement import (
     stance,
 )
 from gpugate.policies.engine.mutations import mutate
+from gpugate.policies.engine.ruleset import reads_device_classes
 from gpugate.policies.engine.update_ratchet import Ratchet
 from gpugate.policies.engine.verdict import Finding, Outcome, TemplatePatch, Verdict
 from gpugate.policies.sdk.field import Field, UnknownValueError, as_written
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import has_names_of_classes
-from gpugate.policies.sdk.objects import _POD, DEVICE_CLASS, Operation, Subject, Wrapper
+from gpugate.policies.sdk.objects import _POD, Operation, Subject, Wrapper
 from gpugate.policies.sdk.policy import Context, Params
 from gpugate.policies.sdk.structs import MutableStruct
 
@@ -317,7 +318,7 @@ class Evaluation:
         answer = memo.get(concerned)
         if answer is None:
             answer = memo[concerned] = concerned(subject.field.value, self._sender(subject))
-        return bool(answer) or (any(need.kind is DEVICE_CLASS for need in handler.needs) and self._are_classes_named())
+        return bool(answer) or (reads_device_classes(handler) and self._are_classes_named())
 
     def _are_classes_named(self) -> bool:
         """Tell whether DeviceClasses of the cluster name accelerators that concerns do not, as these read one object."""

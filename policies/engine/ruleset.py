@@ -85,9 +85,7 @@ class Due:
         indices = {reader: index for index, reader in enumerate(self._readers)}
         # For each handler, the index of its reader and whether the cluster may name further accelerators for it.
         self._filters = tuple(
-            (indices[readers[id(handler)]], any(need.kind is DEVICE_CLASS for need in handler.needs))
-            if id(handler) in readers
-            else None
+            (indices[readers[id(handler)]], reads_device_classes(handler)) if id(handler) in readers else None
             for _, handler in bound
         )
         self.reads_classes = any(by is not None and by[1] for by in self._filters)
@@ -116,6 +114,11 @@ class Due:
             if len(self._by_answers) < _MOST_COMBINATIONS:
                 self._by_answers[key] = concerned
         return concerned
+
+
+def reads_device_classes(handler: Handler[Any]) -> bool:
+    """Tell whether DeviceClasses of the cluster may name further accelerators for a handler."""
+    return any(need.kind is DEVICE_CLASS for need in handler.needs)
 
 
 def _answer(reader: Reader, value: Json, user: str, memo: dict[object, object]) -> bool:

@@ -140,14 +140,6 @@ class CoreObjects:
                 yield from self._value(element, node.items, (*path, index))
 
 
-def _is_quantity(value: Any) -> bool:
-    try:
-        quantity.parse(value)
-    except quantity.QuantityError:
-        return False
-    return True
-
-
 def _is_whole(value: Any, most: int) -> bool:
     """Tell whether a value is a whole number from `-most` to below `most`."""
     # YAML becomes JSON first, which writes 1.0 as 1.
@@ -167,7 +159,7 @@ _TYPES: Final[dict[str, Callable[[Any], bool]]] = {
 
 def _fits(value: Any, node: Node) -> bool:
     if node.quantity:
-        return _is_quantity(value)
+        return quantity.parse_or_none(value) is not None
     if node.int_or_string:
         return isinstance(value, str) or _is_whole(value, 2**31)
     if node.type == "integer":

@@ -150,19 +150,11 @@ def _fits(value: Any, node: Node) -> bool:
     if value is None:
         return node.nullable or not (node.type or node.int_or_string)
     if node.quantity:
-        return _is_quantity(value)
+        return quantity.parse_or_none(value) is not None
     if node.int_or_string:
         return isinstance(value, str) or _is_whole(value)
     fits = _TYPES.get(node.type)
     return fits is None or fits(value)
-
-
-def _is_quantity(value: Any) -> bool:
-    try:
-        quantity.parse(value)
-    except quantity.QuantityError:
-        return False
-    return True
 
 
 def _is_same(value: Any, allowed: Any) -> bool:

@@ -117,7 +117,7 @@ default
 {{- toPrettyJson $policy }}
 {{- end }}
 
-{{/* The shadow policy file; empty if there is none. */}}
+{{/* The shadow policy file, or empty. */}}
 {{- define "gpugate.shadowPolicyFile" -}}
 {{- with dig "shadow" nil .Values.policy }}
 {{- $policy := deepCopy . }}
@@ -182,7 +182,7 @@ matchExpressions:
   {{- end }}
 {{- end }}
 
-{{/* Match condition without the users of Karpenter; empty if there are none. */}}
+{{/* Match condition without the users of Karpenter, or empty. */}}
 {{- define "gpugate.exemptKarpenter" -}}
 {{- with .Values.webhooks.karpenterUsers -}}
 - name: is-not-from-karpenter
