@@ -86,14 +86,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_cluster(parser, os.environ)
     options.add_policy_file(parser)
     add = parser.add_argument
-    add(
-        "--from",
-        dest="dump",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="read nodes and ResourceSlices from files or a dump instead of a cluster; repeatable",
-    )
+    options.add_dump(parser, "read nodes and ResourceSlices from files or a dump instead of a cluster")
     add("--complete", action="store_true", help="state that nodes of other types never exist")
     add("--price-table", type=Path, metavar="FILE", help="prices of instance types, CSV or YAML")
     add(

@@ -62,14 +62,7 @@ def _add_cluster(command: argparse.ArgumentParser, environ: Mapping[str, str]) -
     group = command.add_argument_group("source")
     add = group.add_argument
     options.add_cluster(group, environ)
-    add(
-        "--from",
-        dest="dump",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="audit a dump instead of a cluster; repeatable",
-    )
+    options.add_dump(group, "audit a dump instead of a cluster")
     add(
         "--complete-context",
         action="store_true",

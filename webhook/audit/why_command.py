@@ -119,14 +119,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("pod", metavar="POD", help="file with Pods or workloads, or pod/NAME; - for standard input")
     options.add_cluster(parser, os.environ)
     add = parser.add_argument
-    add(
-        "--from",
-        dest="dump",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="read NodePools and other objects from files or a dump instead of a cluster; repeatable",
-    )
+    options.add_dump(parser, "read NodePools and other objects from files or a dump instead of a cluster")
     add("-n", "--namespace", default="default", help="namespace of pod/NAME (default: default)")
     add("--dra", action="store_true", help="Karpenter runs with --ignore-dra-requests=false")
     options.add_policy_file(parser)

@@ -204,6 +204,13 @@ def add_policy_file(parser: argparse._ActionsContainer, default: str = "the ship
     )
 
 
+def add_dump(parser: argparse._ActionsContainer, meaning: str) -> None:
+    """Add `--from`, with its help without "repeatable"."""
+    parser.add_argument(
+        "--from", dest="dump", action="append", default=[], metavar="PATH", help=f"{meaning}; repeatable"
+    )
+
+
 def add_cluster(parser: argparse._ActionsContainer, environ: Mapping[str, str]) -> None:
     """Add `--kubeconfig` and `--context`."""
     file = environ.get("GPUGATE_KUBECONFIG")
