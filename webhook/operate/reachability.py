@@ -39,7 +39,10 @@ class Trouble:
 
 _PREFIX: Final = re.compile(r'^.*?failed calling webhook "[^"]*": (failed to call webhook: )?', re.DOTALL)
 
-# The first pattern that matches the message counts.
+# Host, port and path of the webhook, which must not choose the explanation: a port can be 40561.
+_CALLED: Final = re.compile(r'\bPost "[^"]*": ')
+
+# The first pattern that matches the message, without the URL, counts.
 _FAILURES: Final[tuple[tuple[str, str, str], ...]] = (
     (
         r"unable to load root certificates|unable to parse bytes as PEM",
@@ -108,7 +111,7 @@ _FAILURES: Final[tuple[tuple[str, str, str], ...]] = (
         "check the konnectivity agents, or the equivalent of your provider",
     ),
     (
-        r"could not find the requested resource|not found|405|methodNotAllowed",
+        r"could not find the requested resource|not found|does not allow this method",
         "the server at this address is not gpugate, or the path is wrong",
         "compare the path of the entry with /mutate and /validate, and the Service's selector with the Pod's labels",
     ),
@@ -121,8 +124,9 @@ _UNKNOWN: Final = ("the API server could not call the webhook", "run gpugate doc
 def explain_failure(message: str) -> Trouble:
     """Explain why an API server could not call a webhook."""
     reason = _PREFIX.sub("", message, count=1)
+    failure = _CALLED.sub("", reason)
     problem, remedy = next(
-        ((problem, remedy) for sign, problem, remedy in _FAILURES if re.search(sign, reason)), _UNKNOWN
+        ((problem, remedy) for sign, problem, remedy in _FAILURES if re.search(sign, failure)), _UNKNOWN
     )
     return Trouble(problem, remedy, reason)
 

@@ -25,6 +25,7 @@ MESSAGES = {
     f"{_POST}dial tcp 10.1.0.7:8443: i/o timeout": "did not answer in time",
     f"{_POST}proxy error from 127.0.0.1:9443 while dialing 10.1.0.7:8443, code 502: 502 Bad Gateway": "the tunnel",
     "failed to call webhook: the server could not find the requested resource": "is not gpugate",
+    "failed to call webhook: the server does not allow this method on the requested resource": "is not gpugate",
     "failed to call webhook: the server has received too many requests and has asked us to try again later": "overloaded",
     f"{_POST}EOF": "closed without a response",
     f"{_POST}read tcp 127.0.0.1:1->127.0.0.1:2: read: connection reset by peer": "closed without a response",
@@ -39,3 +40,13 @@ def test_messages_of_the_api_server_are_explained(message: str, what: str) -> No
     assert what in found.problem
     assert found.remedy
     assert found.message == message.removeprefix("failed to call webhook: ")
+
+
+@pytest.mark.parametrize(("message", "what"), MESSAGES.items(), ids=MESSAGES.values())
+@pytest.mark.parametrize(
+    "url", ["https://127.0.0.1:40561/validate", "https://EOF.x509.example:405/not found?timeout=3s"]
+)
+def test_the_address_of_the_webhook_does_not_choose_the_explanation(url: str, message: str, what: str) -> None:
+    found = explain_failure(message.replace(_POST, f'failed to call webhook: Post "{url}": '))
+
+    assert what in found.problem
