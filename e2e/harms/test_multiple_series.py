@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from harms.harm import Harm
     from harms.side import Side
 
-OF_EACH_POD = 'vllm:num_requests_waiting{namespace="%s"}'
-OF_ALL_PODS = 'sum(vllm:num_requests_waiting{namespace="%s"})'
+METRIC = "vllm:num_requests_waiting"
+OF_EACH_POD = f'{METRIC}{{namespace="%s"}}'
+OF_ALL_PODS = f"sum({OF_EACH_POD})"
 # Of each Pod: one Pod needs a second one, and two need more.
 WAITING = 8.0
 MOST = 4
@@ -21,8 +22,7 @@ MOST = 4
 def test_scaling_stops_at_the_second_pod(harm: Harm) -> None:
     # Given: a server, of which each Pod measures how many requests wait for it.
     for side in harm.sides:
-        side.prometheus.set(OF_EACH_POD % side.name, lambda side=side: waiting(side))
-        side.prometheus.set(OF_ALL_PODS % side.name, lambda side=side: [sum(waiting(side))])
+        side.prometheus.measure(METRIC, {"namespace": side.name}, lambda side=side: waiting(side))
         side.create(side.pool(["g5.xlarge", "g5.2xlarge"]), side.deployment("serve"))
         side.until_running("serve")
     refused = scaled(harm.guarded, OF_EACH_POD)
