@@ -24,9 +24,10 @@ from gpugate.webhook.audit.owners import Lineage, entry
 from gpugate.webhook.audit.pending import POD_NEEDS, POLICY, Pending, is_waiting
 from gpugate.webhook.audit.records import Records, covered_policies, each_cause_once
 from gpugate.webhook.audit.source import NotReadError, Packed
-from gpugate.webhook.audit.verdicts import Judging, as_created, creation, digest, pod_as_created
+from gpugate.webhook.audit.verdicts import Judging, as_created, creation, pod_as_created
 from gpugate.webhook.cluster.discovery import resource_name
 from gpugate.webhook.registration.rbac import AuditedResource, audited_resources
+from gpugate.webhook.report.copies import digest
 from gpugate.webhook.report.summary import unknown_kinds
 
 if TYPE_CHECKING:

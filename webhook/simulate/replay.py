@@ -17,7 +17,8 @@ from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import Operation
 from gpugate.webhook.audit.model import Action
-from gpugate.webhook.audit.verdicts import digest, pod_as_created
+from gpugate.webhook.audit.verdicts import pod_as_created
+from gpugate.webhook.report.copies import digest
 from gpugate.webhook.report.ownership import controller, is_controller, owner_of
 from gpugate.webhook.simulate.audit_log import Passed, Recorded
 from gpugate.webhook.simulate.model import Change, Coverage, PolicyChange, Requests, severity

@@ -10,7 +10,8 @@ import pytest
 
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
-from gpugate.webhook.audit.verdicts import as_created, digest, pod_as_created
+from gpugate.webhook.audit.verdicts import as_created, pod_as_created
+from gpugate.webhook.report.copies import digest
 
 STORED = Path(__file__).parents[2] / "fixtures" / "stored"
 
