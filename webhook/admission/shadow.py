@@ -1,17 +1,14 @@
 """Evaluate answered reviews again by a shadow policy file, while the worker has nothing else to do.
 
-A review waits in a bounded queue until its worker has no request. So it delays at most the requests that arrive during one
-evaluation. While requests come one after the other, evaluations take a fortieth of the time, and what does not fit into the queue
-is dropped. Nothing here can change an answer: the review has been answered already, the candidate
-has a copy of the lookups, and every error is only counted.
+A review waits in a bounded queue until its worker has no request (`IdleQueue`). Nothing here can change an answer: the review has
+been answered already, the candidate has a copy of the lookups, and every error is only counted.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
-from time import perf_counter
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
@@ -21,7 +18,8 @@ from gpugate.policies.engine.config import OutOfTimeError
 from gpugate.policies.engine.evaluate import Phase, evaluate, release
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.admission.shadow_table import Shadowed, ShadowTable, merged, pairs
+from gpugate.webhook.admission.idle import IdleQueue
+from gpugate.webhook.admission.shadow_table import Shadowed, ShadowTable, merged, only_mutating, pairs
 
 if TYPE_CHECKING:
     import asyncio
@@ -44,16 +42,6 @@ LATE: Final = "late"
 ERROR: Final = "failed"
 RESULTS: Final = (EVALUATED, DROPPED, LATE, ERROR)
 
-# A decoded review takes about fifty times its bytes. A larger one waits alone.
-_MOST_WAITING: Final = 256
-_MOST_BYTES: Final = 1024 * 1024
-# The pause before the queue is looked at, and looked at again while the worker has requests.
-_PAUSE_SECONDS: Final = 0.002
-# A worker pauses for so many times the duration of each evaluation while reviews come, and after this time without one. On a node
-# without free CPU, the clients pause too, and a queue at once would take the time of their next reviews.
-_QUIET_SECONDS: Final = 0.1
-_PAUSES: Final = 40
-_QUIET_PAUSES: Final = 4
 _MOST_LOOKUPS: Final = 1024
 
 
@@ -109,7 +97,6 @@ class _Waiting:
     request: Request
     verdict: Verdict
     generation: str
-    size: int
     facts: Facts
     time: dt.datetime
 
@@ -150,13 +137,7 @@ class Shadow:
         self._error = ""
         self._mutating: frozenset[str] = frozenset()
         self._facts = ApartFacts()
-        self._queue: deque[_Waiting] = deque()
-        self._bytes = 0
-        self._is_scheduled = False
-        # Times of the loop: of the last review, and of the end of the last evaluation, which took so many seconds.
-        self._offered = self._ended = self._took = 0.0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._load: Load | None = None
+        self._queue = IdleQueue(self._work)
         self._table = ShadowTable()
         self._reviews: dict[str, int] = {}
         self._since = clock()
@@ -173,9 +154,7 @@ class Shadow:
         self._rules = rules
         self._error = ""
         self._facts = ApartFacts()
-        self._mutating = frozenset(
-            policy.id for policy in rules.ruleset.catalog if all(handler.mutates for handler in policy.handlers)
-        )
+        self._mutating = only_mutating(rules.ruleset.catalog)
         self._begin()
 
     def reject(self, error: str) -> None:
@@ -185,28 +164,22 @@ class Shadow:
 
     def attach(self, loop: asyncio.AbstractEventLoop, load: Load) -> None:
         """Evaluate in an event loop while its load is idle."""
-        self._loop = loop
-        self._load = load
+        self._queue.attach(loop, load)
 
     def offer(self, observation: Observation) -> None:
         """Queue an answered review; drop it if the queue is full."""
         review, verdict = observation.review, observation.verdict
-        if self._rules is None or self._loop is None or review is None or verdict is None or review.request.dry_run:
+        queue = self._queue
+        if self._rules is None or not queue.is_attached or review is None or verdict is None or review.request.dry_run:
             return
-        self._offered = self._loop.time()
-        size = observation.size
-        if self._queue and (len(self._queue) >= _MOST_WAITING or self._bytes + size > _MOST_BYTES):
+        queue.note_review()
+        if not queue.admits(observation.size):
             self._count(DROPPED)
             return
-        facts = self._snapshot()
         waiting = _Waiting(
-            observation.phase, review.request, verdict, observation.generation, size, facts, self._clock()
+            observation.phase, review.request, verdict, observation.generation, self._snapshot(), self._clock()
         )
-        self._queue.append(waiting)
-        self._bytes += size
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            self._loop.call_later(_PAUSE_SECONDS, self._turn)
+        queue.put(waiting, observation.size)
 
     def publish(self) -> None:
         """Write the table for the other processes, if it changed."""
@@ -258,30 +231,8 @@ class Shadow:
                 self._table.include(earlier)
                 self._reviews, self._since = dict(earlier.reviews), earlier.since
 
-    def _turn(self) -> None:
-        """Evaluate one review, if no request waits."""
-        loop, load = self._loop, self._load
-        if loop is None or load is None:
-            return
-        now = loop.time()
-        quiet = max(self._offered + _QUIET_SECONDS, self._ended + _QUIET_PAUSES * self._took)
-        may_resume = min(self._ended + _PAUSES * self._took, quiet)
-        if load.waiting or now < may_resume:
-            loop.call_later(max(_PAUSE_SECONDS, may_resume - now), self._turn)
-            return
-        if self._queue:
-            waiting = self._queue.popleft()
-            self._bytes -= waiting.size
-            started = perf_counter()
-            result = self._evaluate(waiting)
-            self._took = perf_counter() - started
-            self._ended = loop.time()
-            self._count(result)
-        if self._queue:
-            # The loop reads requests before this call, and the load shows them.
-            loop.call_soon(self._turn)
-        else:
-            self._is_scheduled = False
+    def _work(self, waiting: _Waiting) -> None:
+        self._count(self._evaluate(waiting))
 
     def _evaluate(self, waiting: _Waiting) -> str:
         self._follow()

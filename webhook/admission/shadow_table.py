@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.verdict import Outcome, Verdict
     from gpugate.policies.sdk.objects import Request
+    from gpugate.policies.sdk.policy import Policy
 
 SCHEMA: Final = "gpugate.dev/shadow/v1"
 # For the owners that the shadow policy file treats differently, and again for those whose findings stay the same; about 1 KB each.
@@ -65,14 +66,16 @@ class Pair(NamedTuple):
         return self.current != self.candidate
 
 
-class _Decided(NamedTuple):
+class Decided(NamedTuple):
+    """What one policy decides about a request; `is_evaluated` is false if cluster data was missing."""
+
     decision: DecisionName = ALLOW
     message: str = ""
     hint: str = ""
     is_evaluated: bool = True
 
 
-_PASSED: Final = _Decided()
+_PASSED: Final = Decided()
 
 
 def pairs(phase: Phase, current: Verdict, candidate: Verdict, mutating: frozenset[str]) -> Iterator[Pair]:
@@ -86,7 +89,11 @@ def pairs(phase: Phase, current: Verdict, candidate: Verdict, mutating: frozense
         candidate: the verdict of the shadow policy file; for a validating review of its patches and its checks.
         mutating: the policies that only mutate.
     """
-    before, after = (_decided(phase, verdict, mutating) for verdict in (current, candidate))
+    yield from compared(decided_by(phase, current, mutating), decided_by(phase, candidate, mutating))
+
+
+def compared(before: Mapping[str, Decided], after: Mapping[str, Decided]) -> Iterator[Pair]:
+    """Yield a pair for each policy that decides anything but `allow` in one of both; see `pairs`."""
     for policy in {**before, **after}:
         old, new = before.get(policy, _PASSED), after.get(policy, _PASSED)
         if old.is_evaluated and new.is_evaluated:
@@ -94,9 +101,15 @@ def pairs(phase: Phase, current: Verdict, candidate: Verdict, mutating: frozense
             yield Pair(policy, old.decision, new.decision, decided.message, decided.hint)
 
 
-def _decided(phase: Phase, verdict: Verdict, mutating: frozenset[str]) -> dict[str, _Decided]:
+def only_mutating(catalog: Iterable[Policy]) -> frozenset[str]:
+    """Return the policies that have no check."""
+    return frozenset(policy.id for policy in catalog if all(handler.mutates for handler in policy.handlers))
+
+
+def decided_by(phase: Phase, verdict: Verdict, mutating: frozenset[str]) -> dict[str, Decided]:
+    """Return what each policy with a finding, a patch or missing cluster data decides; see `pairs` for the arguments."""
     validating = phase is not Phase.MUTATE
-    decided: dict[str, _Decided] = {}
+    decided: dict[str, Decided] = {}
     for outcome in verdict.outcomes:
         if validating and outcome.policy in mutating:
             continue
@@ -104,26 +117,26 @@ def _decided(phase: Phase, verdict: Verdict, mutating: frozenset[str]) -> dict[s
         if decisions:
             decided[outcome.policy] = min(decisions, key=_rank)
         elif outcome.skipped:
-            decided[outcome.policy] = _Decided(is_evaluated=False)
+            decided[outcome.policy] = Decided(is_evaluated=False)
     for wrong in verdict.malformed if validating else ():
         known = decided.get(MALFORMED, _PASSED)
-        decided[MALFORMED] = min(known, _Decided(_VALIDATING[wrong.at_most], wrong.message, wrong.hint), key=_rank)
+        decided[MALFORMED] = min(known, Decided(_VALIDATING[wrong.at_most], wrong.message, wrong.hint), key=_rank)
     return decided
 
 
-def _decisions(outcome: Outcome, *, validating: bool) -> Iterator[_Decided]:
+def _decisions(outcome: Outcome, *, validating: bool) -> Iterator[Decided]:
     words = _VALIDATING if validating else _MUTATING
     for finding in outcome.findings:
         # Templates are not mutated at admission, and what happens to the object itself counts in its mutating review.
         if not finding.would_patch or not (validating or finding.template_of):
-            yield _Decided(words[finding.stance], finding.message, finding.hint)
+            yield Decided(words[finding.stance], finding.message, finding.hint)
     if outcome.patches and not validating:
-        yield _Decided(MUTATE, outcome.patches[0].reason)
+        yield Decided(MUTATE, outcome.patches[0].reason)
     if outcome.error:
-        yield _Decided(words[outcome.stance], f"failed: {outcome.error}")
+        yield Decided(words[outcome.stance], f"failed: {outcome.error}")
 
 
-def _rank(decided: _Decided) -> int:
+def _rank(decided: Decided) -> int:
     return _RANKS[decided.decision]
 
 

@@ -296,7 +296,7 @@ def test_a_full_disk_changes_nothing(worker: Worker, tmp_path: Path) -> None:
 def test_busy_workers_evaluate_a_fortieth_of_the_time(worker: Worker) -> None:
     """With a review each millisecond, evaluations pause; when no further review comes, all that wait are evaluated."""
     clock = iter(number * 0.001 for number in range(1_000_000))
-    import gpugate.webhook.admission.shadow as module  # noqa: PLC0415 -- its clock is replaced
+    import gpugate.webhook.admission.idle as module  # noqa: PLC0415 -- its clock is replaced
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "perf_counter", lambda: next(clock))
