@@ -26,6 +26,7 @@ from cluster.namespaces import made_namespaces
 from cluster.nodes import is_ready, simulated_node
 from cluster.process import ProcessError
 from cluster.served_webhook import served_webhook
+from property_inputs import load_profile
 
 import tools
 
@@ -63,7 +64,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record-harms", action="store_true", help="write what harms were seen for the policies' pages")
 
 
+@pytest.hookimpl(tryfirst=True)  # a folder may load a profile of its own
 def pytest_configure() -> None:
+    load_profile()
     # Tests and the programs that they start are compiled once, even where the environment keeps Python from it.
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

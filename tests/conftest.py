@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from property_inputs import load_profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,9 +18,7 @@ OBJECTS_UNTIL_COLLECTION = 50_000
 
 
 def pytest_configure() -> None:
-    # A machine with much to do takes its time over any example.
-    settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.load_profile("any-machine")
+    load_profile()
     # Tests and the programs that they start are compiled once, even where the environment keeps Python from it.
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

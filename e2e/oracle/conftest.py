@@ -10,8 +10,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from oracle.process import Oracle
+from property_inputs import load_profile
 
 import tools
 
@@ -31,14 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     counts = config.getoption("counts")
-    settings.register_profile(
-        "oracle",
-        max_examples=CASES[counts],
-        deadline=None,
-        derandomize=counts == "small",
-        suppress_health_check=[HealthCheck.too_slow],
-    )
-    settings.load_profile("oracle")
+    load_profile("oracle", max_examples=CASES[counts], same=counts == "small")
 
 
 @pytest.hookimpl(wrapper=True)
