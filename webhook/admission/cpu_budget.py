@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # A review of 6 KB takes half a millisecond, the largest allowed review about 100 ms.
 MOST_CPU_SECONDS: Final = 0.25
-# The exception is raised again after this time, in case a policy catches it.
+# The exception is raised again after this CPU time, in case a policy catches it.
 _AGAIN_SECONDS: Final = 0.01
 
 
@@ -59,7 +59,7 @@ class CpuBudget:
         """Stop the budget.
 
         The timer may expire during this call, which then raises `OutOfTimeError`. So call it inside the `try` that
-        catches the error and again in its handler. The timer does not expire again that soon.
+        catches the error and again in its handler, which takes less CPU time than the error needs to be raised again.
         """
         self._end = None
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -79,6 +79,9 @@ class CpuBudget:
             self._end = None if end is None else end + thread_time() - started
 
     def _expired(self, _number: int, _frame: FrameType | None) -> None:
-        if self._end is not None and thread_time() >= self._end:
+        # The timer counts the CPU time of all threads. One that is busy while this thread reaches `stop` must not raise the
+        # exception again, so that what is counted until then is the time of this thread.
+        if self._end is not None and (spent := thread_time()) >= self._end:
             self.is_spent = True
+            self._end = spent + _AGAIN_SECONDS
             raise OutOfTimeError
