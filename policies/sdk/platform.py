@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
@@ -107,6 +108,45 @@ class Currency(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     per_usd: Annotated[float, msgspec.Meta(gt=0, le=1_000_000)]
 
 
+CLUSTER_NAME: Final = r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$"
+"""The names of clusters and regions. They become parts of paths and URLs; those of EKS have at most 100 characters."""
+LABEL_KEY: Final = r"^[A-Za-z0-9]([A-Za-z0-9._/-]{0,98}[A-Za-z0-9])?$"
+LABEL_VALUE: Final = r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?)?$"
+MOST_LABELS: Final = 32
+_Name: TypeAlias = Annotated[str, msgspec.Meta(pattern=CLUSTER_NAME)]
+_Value: TypeAlias = Annotated[str, msgspec.Meta(pattern=LABEL_VALUE)]
+
+
+class ClusterIdentity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The cluster of this policy file, by which reports of many clusters tell it from the others.
+
+    Attributes:
+        name: the name, which must be unique among the clusters; null for the UID of the namespace `kube-system`.
+        region: the region, such as eu-west-1.
+        labels: labels of the cluster, such as `env: prod`; at most 32.
+    """
+
+    name: _Name | None = None
+    region: _Name | None = None
+    labels: Annotated[dict[str, _Value], msgspec.Meta(max_length=MOST_LABELS)] = {}
+
+    def __post_init__(self) -> None:
+        # In a pattern of JSON schema, `$` also matches before a final newline.
+        for key, text, pattern in (
+            ("name", self.name, CLUSTER_NAME),
+            ("region", self.region, CLUSTER_NAME),
+            *(("labels", label, LABEL_KEY) for label in self.labels),
+            *(("labels", value, LABEL_VALUE) for value in self.labels.values()),
+        ):
+            if text is not None and not _is_whole(pattern, text):
+                raise ValueError(f"`{key}`: {text!r} is invalid: write at most 100 letters, digits and inner . _ -")
+
+
+def _is_whole(pattern: str, text: str) -> bool:
+    """Tell whether a whole text matches a pattern, and does not end with a newline."""
+    return re.fullmatch(pattern, text) is not None and not text.endswith("\n")
+
+
 class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
     """Taints, accelerators and workload classes of this platform.
 
@@ -126,6 +166,7 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         catalogue: instance types of nodes that are not EC2 instances.
         currency: the currency of reports; null for US dollars.
         working_hours: when namespaces work. The audit judges the use of their GPUs within these hours.
+        cluster: the cluster, for reports and metrics of many clusters; null if it has no name and no labels.
     """
 
     taints: dict[str, tuple[Taint, ...]] = {}
@@ -137,6 +178,7 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     catalogue: Catalogue = Catalogue()
     currency: Currency | None = None
     working_hours: tuple[WorkingHours, ...] = ()
+    cluster: ClusterIdentity | None = None
 
     @cached_property
     def listed_types(self) -> InstanceTypes | None:
