@@ -193,7 +193,13 @@ def anonymize(report: AuditReport, names: Pseudonyms) -> AuditReport:
     return replace(
         report,
         cluster=replace(
-            report.cluster, name=names.of(report.cluster.name, "cluster"), user=names.of(report.cluster.user, "user")
+            report.cluster,
+            name=names.of(report.cluster.name, "cluster"),
+            user=names.of(report.cluster.user, "user"),
+            uid="",
+            id=names.of(report.cluster.id, "cluster") if report.cluster.is_configured else "",
+            region=names.text(report.cluster.region),
+            labels={},
         ),
         audited=tuple(_audited(owner, names) for owner in report.audited),
         not_evaluated=tuple(
@@ -219,7 +225,7 @@ def anonymize_comparison(comparison: Comparison, names: Pseudonyms) -> Compariso
 
 
 def _names(report: AuditReport, comparison: Comparison | None) -> Iterator[str]:
-    yield from (report.cluster.name, report.cluster.user)
+    yield from (report.cluster.name, report.cluster.user, report.cluster.id, report.cluster.uid)
     for name in _objects(report, comparison):
         yield from (name.namespace, name.name, name.name.rstrip("*").rstrip("-"))
     for pool in report.cost.pools if report.cost else ():

@@ -34,6 +34,7 @@ from gpugate.webhook.audit.formats.presentation import Presentation
 from gpugate.webhook.audit.gpu_usage import measure, with_usage
 from gpugate.webhook.audit.history import Run, append, prepare
 from gpugate.webhook.audit.history import read as read_history
+from gpugate.webhook.audit.identity import identified, identity, new_run_id
 from gpugate.webhook.audit.idle_findings import with_idle_findings
 from gpugate.webhook.audit.live import LiveSource, Throttle
 from gpugate.webhook.audit.model import Action
@@ -546,7 +547,7 @@ def main(arguments: Sequence[str]) -> int:
 def _audit(args: argparse.Namespace, wanted: Wanted) -> int:
     started = time.perf_counter()
     outputs = options.outputs(args.output or [FORMATS[0]], FORMATS)
-    beforehand, chosen = plan(args), selection(args)
+    beforehand, chosen, given = plan(args), selection(args), identity(args)
     throttle = Throttle(args.qps, args.burst)
     with ExitStack() as stack:
         way = connected(args)
@@ -559,6 +560,7 @@ def _audit(args: argparse.Namespace, wanted: Wanted) -> int:
         result = _scanned(args, bound_rules, chosen, connection, name, throttle)
         window = Window(args.prometheus_window, dict(args.prometheus_metric), tuple(args.prometheus_matcher))
         report = costed(result, beforehand, bound_rules.ruleset, window)
+        report = identified(report, given, bound_rules.ruleset.config.platform.cluster)
         written = None
         if connection and args.write_reports:
             whole = chosen == Selection() and wanted.is_whole
@@ -581,7 +583,8 @@ def _scanned(
     with listing(quiet=args.quiet) as page_read:
         now = dt.datetime.now(dt.UTC)
         source = live(connection, name, args, throttle, page_read) if connection else dump(args)
-        return scan(source, bound_rules.ruleset, Options(now, bound_rules.generation, chosen, (bound_rules.remark,)))
+        run = Options(now, bound_rules.generation, chosen, (bound_rules.remark,), new_run_id(now))
+        return scan(source, bound_rules.ruleset, run)
 
 
 def _exit_code(report: AuditReport, args: argparse.Namespace, written: Written | None) -> int:

@@ -14,6 +14,7 @@ from gpugate.webhook.audit.cost.gpu_metrics import METRICS
 from gpugate.webhook.audit.cost.prices import CAPACITIES
 from gpugate.webhook.audit.formats.names import FORMATS
 from gpugate.webhook.audit.formats.presentation import GROUPS, HOURS_PER_MONTH
+from gpugate.webhook.audit.identity import add_identity
 from gpugate.webhook.cli import options
 from gpugate.webhook.cli.options import Parser
 from gpugate.webhook.project.read import URL
@@ -63,6 +64,7 @@ def _add_cluster(command: argparse.ArgumentParser, environ: Mapping[str, str]) -
     add = group.add_argument
     options.add_cluster(group, environ)
     options.add_dump(group, "audit a dump instead of a cluster")
+    add_identity(group)
     add(
         "--complete-context",
         action="store_true",

@@ -1,7 +1,8 @@
 """The history of audits: the figures of each run, one line of JSON for each, in a directory with a file for each month.
 
 A line is appended with one write, so that a reader sees all of it or nothing. A line that is not a record, because a write was
-interrupted or another program wrote it, is named and passed over.
+interrupted or another program wrote it, is named and passed over. Within a version of the format, fields are only added, so that
+records of all earlier versions of gpugate are read.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
+from gpugate import __version__
 from gpugate.policies.engine.config import GpugateError
 from gpugate.webhook.audit import words as say
 from gpugate.webhook.audit.model import Action, AuditReport, Summary, Usd
@@ -35,6 +37,9 @@ MOST_LINE: Final = 1 << 20
 MOST_BYTES: Final = 64 << 20
 _FILE: Final = re.compile(r"\d{4}-\d{2}\.ndjson")
 _MOST_NAMED: Final = 3
+_NAME: Final = SCHEMA.rpartition("/")[0]
+_LONGEST: Final = 80
+_TOLERATED: Final = dt.timedelta(minutes=5)
 
 
 class Counts(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -68,6 +73,19 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="schema", t
     policies: dict[str, Counts] = {}
     namespaces: dict[str, Counts] = {}
     teams: dict[str, Counts] = {}
+    cluster_id: Annotated[
+        str,
+        Meta(description="configured name of the cluster, else the UID of `kube-system`; empty if both are unknown"),
+    ] = ""
+    region: Annotated[str, Meta(description="region from the configuration")] = ""
+    labels: Annotated[dict[str, str], Meta(description="labels of the cluster from the configuration")] = {}
+    run_id: Annotated[str, Meta(description="id of the run; empty in records of earlier versions of gpugate")] = ""
+
+    def is_of(self, other: Run) -> bool:
+        """Tell whether two runs are of one cluster; records of earlier versions have no id."""
+        if self.cluster_id and other.cluster_id:
+            return self.cluster_id == other.cluster_id
+        return self.cluster == other.cluster
 
     @classmethod
     def of(cls, report: AuditReport, *, cluster: str = "", selection: str = "") -> Run:
@@ -92,6 +110,10 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="schema", t
             _counted(report, "policy"),
             _largest(_counted(report, "namespace")),
             _largest(_spending(report, "team")),
+            report.cluster.id,
+            report.cluster.region,
+            report.cluster.labels,
+            report.run_id,
         )
 
 
@@ -220,6 +242,12 @@ def read(directory: Path, now: dt.datetime) -> History:
         raise _refused(directory, error) from None
     recent = sorted((run for run in runs if first <= run.time), key=lambda run: run.time)
     more = [f"{directory}: {len(problems) - _MOST_NAMED} more lines passed over"] if len(problems) > _MOST_NAMED else []
+    later = sum(run.time > now + _TOLERATED for run in recent)
+    if later:
+        more.append(
+            f"{directory}: {later:,} {'record is' if later == 1 else 'records are'} of a later time than now, and in no trend: "
+            "check the clocks of the machines that write it"
+        )
     return History(tuple(recent), (*problems[:_MOST_NAMED], *more))
 
 
@@ -239,10 +267,27 @@ def _records(file: Path, start: int, problems: list[str]) -> Iterator[Run]:
                 continue
             try:
                 yield decoder.decode(line)
-            except (msgspec.DecodeError, UnicodeError):
-                cause = "not a record of an audit" if end.endswith(b"\n") else "an incomplete record"
+            except (msgspec.DecodeError, UnicodeError, RecursionError):
                 location = f"{file}" if start else f"{file}:{number}"
-                problems.append(f"{location}: {cause} in the format {SCHEMA}: passed over")
+                cause = _cause(line, is_complete=end.endswith(b"\n"))
+                problems.append(f"{location}: {cause}: passed over")
+
+
+class _Document(msgspec.Struct):
+    schema: str
+
+
+def _cause(line: bytes, *, is_complete: bool) -> str:
+    """Say why a line is not a record."""
+    if not is_complete:
+        return f"an incomplete record of an audit in the format {SCHEMA}"
+    try:
+        schema = msgspec.json.decode(line, type=_Document).schema
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        schema = ""
+    if schema.startswith(_NAME) and schema != SCHEMA and len(schema) < _LONGEST:
+        return f"a record in the format {schema}, which gpugate {__version__} does not read; it reads {SCHEMA}"
+    return f"not a record of an audit in the format {SCHEMA}"
 
 
 def _file(directory: Path, time: dt.datetime) -> Path:

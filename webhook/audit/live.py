@@ -327,7 +327,9 @@ class LiveSource:
             who = msgspec.json.decode(self._connection.create(_WHO, _REVIEW), type=_Review)
         except (CallError, msgspec.DecodeError):
             who = _Review()
-        return Cluster(name, version.git_version, who.status.user_info.username)
+        skew = self._connection.clock_skew
+        ahead = None if skew is None else round(-skew.total_seconds())
+        return Cluster(name, version.git_version, who.status.user_info.username, clock_ahead_seconds=ahead)
 
 
 def _within(path: str, namespace: str) -> str:

@@ -315,9 +315,25 @@ class Usage(msgspec.Struct, frozen=True):
 class Cluster(msgspec.Struct, frozen=True):
     """The audited cluster, or the paths of the dump, and the user of the audit."""
 
-    name: str
+    name: Annotated[str, Meta(description="context of the kubeconfig, address of the API server, or paths of the dump")]
     version: Annotated[str, Meta(description="version of the API server")] = ""
     user: str = ""
+    uid: Annotated[str, Meta(description="UID of the namespace `kube-system`; empty if unknown")] = ""
+    id: Annotated[
+        str,
+        Meta(description="tells the cluster from others: its configured name, else `uid`; empty if both are unknown"),
+    ] = ""
+    region: Annotated[str, Meta(description="region from the configuration")] = ""
+    labels: Annotated[dict[str, str], Meta(description="labels from the configuration")] = {}
+    clock_ahead_seconds: Annotated[
+        int | None,
+        Meta(description="how far the clock of the audit is ahead of that of the API server; null if unknown"),
+    ] = None
+
+    @property
+    def is_configured(self) -> bool:
+        """Whether the configuration says which cluster this is."""
+        return self.id != self.uid or bool(self.region or self.labels)
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -364,3 +380,4 @@ class AuditReport(msgspec.Struct, frozen=True, tag_field="schema", tag=SCHEMA):
     remarks: tuple[str, ...] = ()
     anonymized: Annotated[bool, Meta(description="whether names are pseudonyms")] = False
     usage: Annotated[Usage | None, Meta(description="null without --prometheus")] = None
+    run_id: Annotated[str, Meta(description="id of the run; ids sort by the time of the run")] = ""

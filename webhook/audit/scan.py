@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from gpugate import __version__
 from gpugate.policies.engine import enforcement
 from gpugate.policies.engine.defaults import with_defaults
@@ -122,6 +124,7 @@ class Reading:
         counts: kind -> how many objects were read.
         not_evaluated: what could not be read.
         unread: resources of which not everything was read.
+        uid: the UID of the namespace `kube-system`; empty if it was not read.
     """
 
     def __init__(self, source: Source, tools: Tools) -> None:
@@ -133,6 +136,7 @@ class Reading:
         self.counts: Counter[str] = Counter()
         self.not_evaluated: list[NotEvaluated] = []
         self.unread: set[str] = set()
+        self.uid = ""
         self._absent: list[AuditedResource] = []
         self._served: set[str] = set()
 
@@ -186,6 +190,8 @@ class Reading:
         tools.stock.object(stored)
         if stored.kind.kind == "Node":
             return
+        if stored.kind == _NAMESPACE and _text(stored.object, "metadata", "name") == _SYSTEM:
+            self.uid = _text(stored.object, "metadata", "uid")
         object_entry = entry(stored.kind, stored.object, labels=tools.labels)
         tools.lineage.owners.add(object_entry)
         if not evaluated or self._is_made_from_template(stored.kind, object_entry):
@@ -293,6 +299,9 @@ def _text(obj: Object, *path: str) -> str:
 
 
 _POD = GroupVersionKind("", "v1", "Pod")
+_NAMESPACE = GroupVersionKind("", "v1", "Namespace")
+# Every cluster has it, and its UID changes only with the cluster: the id that OpenTelemetry's `k8s.cluster.uid` has too.
+_SYSTEM: Final = "kube-system"
 _ORDER = list(Action)
 
 
@@ -435,7 +444,7 @@ def _report(source: Source, tools: Tools, reading: Reading, options: Options, to
     reported = (record.name for record in records if any(stated.finding.policy == POLICY for stated in record.findings))
     return AuditReport(
         gpugate=__version__,
-        cluster=source.cluster,
+        cluster=msgspec.structs.replace(source.cluster, uid=reading.uid, id=reading.uid),
         time=options.time,
         generation=options.generation,
         target=f"Kubernetes {target.kubernetes}, Karpenter {target.karpenter}, KEDA {target.keda}",
@@ -448,6 +457,7 @@ def _report(source: Source, tools: Tools, reading: Reading, options: Options, to
         expired=tuple(enforcement.expired(config.exemptions, today)),
         unused=tuple(enforcement.unused(config.exemptions, today, tools.exemptions)),
         remarks=(*options.remarks, *_remarks(tools, today), *unknown_kinds(_unknown_owners(tools))),
+        run_id=options.run_id,
     )
 
 

@@ -91,9 +91,11 @@ class Options:
         generation: the generation of the policy file, as in the webhook's metrics and log.
         selection: the reported objects; all objects are cluster data.
         remarks: notes for the user that are known before the run.
+        run_id: the id of the run.
     """
 
     time: dt.datetime
     generation: str = ""
     selection: Selection = field(default_factory=Selection)
     remarks: tuple[str, ...] = ()
+    run_id: str = ""

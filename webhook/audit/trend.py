@@ -140,7 +140,7 @@ class Trend:
 
 def trend(runs: Iterable[Run], now: Run) -> Trend | None:
     """Return the trend of the runs before this audit that are of its cluster and selection; None without any."""
-    same = [run for run in runs if (run.cluster, run.selection) == (now.cluster, now.selection) and run.time < now.time]
+    same = [run for run in runs if run.is_of(now) and run.selection == now.selection and run.time < now.time]
     return Trend(tuple(sorted(same, key=lambda run: run.time)), now) if same else None
 
 

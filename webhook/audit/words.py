@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gpugate.policies.sdk.platform import Currency
-    from gpugate.webhook.audit.model import AllocatedGpus, Audited, AuditReport, Cost, Finding, Used
+    from gpugate.webhook.audit.model import AllocatedGpus, Audited, AuditReport, Cluster, Cost, Finding, Used
 
 COST_DEFINITIONS: Final = {
     "GPU": "One whole accelerator from NVIDIA, AMD or AWS (Neuron). A MIG slice counts as its share of the GPU's compute"
@@ -101,6 +101,22 @@ DEFINITIONS: Final = {
 def number(count: float) -> str:
     """Format a number of GPUs, with at most two decimals."""
     return f"{count:,.0f}" if float(count).is_integer() else f"{count:,.2f}".rstrip("0")
+
+
+def identity(report: AuditReport) -> str:
+    """Return the configured cluster and the run of an audit on one line; empty if the cluster is not configured."""
+    known = configured(report.cluster)
+    parts = {**known, "Run": report.run_id} if known else {}
+    return ", ".join(f"{name.lower()} {text}" for name, text in parts.items() if text)
+
+
+def configured(cluster: Cluster) -> dict[str, str]:
+    """Return what the configuration says of a cluster, by name; empty if it says nothing."""
+    if not cluster.is_configured:
+        return {}
+    labels = ", ".join(f"{key}={value}" for key, value in cluster.labels.items())
+    parts = {"Cluster": cluster.id, "Region": cluster.region, "Labels": labels}
+    return {name: text for name, text in parts.items() if text}
 
 
 def gpus(models: Mapping[str, float]) -> str:

@@ -77,10 +77,13 @@ def test_records_are_read_as_they_were_appended(days: list[int]) -> None:
         pytest.param(
             b'{"schema": "gpugate.dev/audit/v1"}\n' + LINE + b"\n", 1, ":1: not a record", id="another-document"
         ),
-        pytest.param(LINE.replace(b"history/v1", b"history/v2") + b"\n", 0, ":1: not a record", id="a-later-version"),
+        pytest.param(LINE.replace(b"history/v1", b"history/v2") + b"\n", 0, "does not read", id="a-later-version"),
         pytest.param(LINE.replace(b'"deny":1', b'"deny":"x"') + b"\n", 0, ":1: not a record", id="a-wrong-type"),
         pytest.param(b"\xff\n" + LINE + b"\n", 1, ":1: not a record", id="not-utf-8"),
         pytest.param(b"[" * 100_000 + b"\n" + LINE + b"\n", 1, ":1: not a record", id="deep"),
+        pytest.param(
+            LINE[:-1] + b',"later":' + b"[" * 100_000 + b"\n" + LINE + b"\n", 1, ":1: not a record", id="a-deep-field"
+        ),
         pytest.param(b"x" * (recorded.MOST_LINE + 9) + b"\n" + LINE + b"\n", 1, ":1: not a record", id="a-long-line"),
         pytest.param(LINE.replace(b"{", b'{"later": [1], ', 1) + b"\n", 1, "", id="a-field-of-a-later-version"),
     ],
@@ -94,6 +97,38 @@ def test_a_line_that_is_no_record_is_named_and_passed_over(
 
     assert len(runs) == records
     assert [problem in text for text in problems] == ([True] if problem else [])
+
+
+# What the first version with a history wrote.
+FIRST = (
+    b'{"schema":"gpugate.dev/audit-history/v1","gpugate":"0.1.0","time":"2026-11-22T15:00:00Z","coverage":0.5,"objects":'
+    b'{"deny":1,"mutate":2,"warn":3,"record":4,"allow":5},"cluster":"prod","selection":"-n ml","usd_per_hour":{"spend":20.0},'
+    b'"use_coverage":0.9,"policies":{"pods/x":{"deny":1}},"teams":{"ml":{"usd_per_hour":11.5}}}\n'
+)
+
+
+def test_a_record_of_an_earlier_version_is_read_and_compared(tmp_path: Path) -> None:
+    (tmp_path / "2026-11.ndjson").write_bytes(FIRST)
+
+    (first,), problems = read(tmp_path, NOW)
+
+    assert not problems
+    assert (first.cluster, first.objects.allow, first.policies["pods/x"].deny) == ("prod", 5, 1)
+    assert (first.cluster_id, first.run_id, first.labels) == ("", "", {})
+    assert first.is_of(replace(RUN, cluster_id="0b1c"))
+    assert not first.is_of(replace(RUN, cluster_id="0b1c", cluster="other"))
+
+
+def test_a_renamed_context_is_the_same_cluster() -> None:
+    assert replace(RUN, cluster_id="0b1c", cluster="admin@prod").is_of(replace(RUN, cluster_id="0b1c"))
+    assert not replace(RUN, cluster_id="77aa").is_of(replace(RUN, cluster_id="0b1c"))
+
+
+def test_records_of_a_wrong_clock_are_named(tmp_path: Path) -> None:
+    append(tmp_path, replace(RUN, time=NOW + dt.timedelta(hours=2)))
+    append(tmp_path, replace(RUN, time=NOW + dt.timedelta(minutes=1)))
+
+    assert "1 record is of a later time than now" in read(tmp_path, NOW).problems[0]
 
 
 def test_a_record_after_an_interrupted_one_is_read(tmp_path: Path) -> None:

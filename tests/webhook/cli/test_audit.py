@@ -283,3 +283,21 @@ def test_one_line_sums_up(audit: Run) -> None:
     ran, _ = audit("--summary-log")
 
     assert json.loads(ran.err)["deny"] == len(BLOCKED)
+
+
+def test_a_dump_with_the_namespace_has_the_id_of_its_cluster(gpugate: Run, tmp_path: Path) -> None:
+    dump, policy, out = tmp_path / "dump.json", tmp_path / "policy.yaml", tmp_path / "out.json"
+    system = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "6f2e1b0a"}}
+    dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [system]}))
+    policy.write_text(
+        "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\nplatform: {cluster: {region: eu-1, labels: {env: prod}}}\n"
+    )
+
+    ran = gpugate("audit", "--from", dump, "-o", f"json={out}", "-p", policy, "--cluster-label", "tier=a")
+    document = json.loads(out.read_bytes())
+
+    assert (ran.code, ran.err) == (0, "")
+    cluster = document["cluster"]
+    assert (cluster["id"], cluster["uid"], cluster["region"]) == ("6f2e1b0a", "6f2e1b0a", "eu-1")
+    assert cluster["labels"] == {"env": "prod", "tier": "a"}
+    assert document["run_id"].startswith(document["time"][:4])

@@ -33,6 +33,9 @@ def render(report: AuditReport, presentation: Presentation) -> str:
 def _lines(report: AuditReport, presentation: Presentation) -> Iterator[str]:
     yield from (f"## gpugate audit: {escaped(report.cluster.name)}", "")
     yield from (f"{report.time:%Y-%m-%d %H:%M %Z}, coverage {say.percent(report.coverage)}", "")
+    identity = say.identity(report)
+    if identity:
+        yield from (escaped(identity), "")
     counts = actions(report)
     yield "| " + " | ".join(say.CONSEQUENCES[action] for action in Action) + " |"
     yield "|" + "---:|" * len(Action)

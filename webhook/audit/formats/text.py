@@ -102,6 +102,7 @@ def render(report: AuditReport, presentation: Presentation) -> str:
 def _totals(report: AuditReport, presentation: Presentation) -> Iterator[str]:
     objects, kinds = sum(report.counts.values()), len(report.counts)
     yield f"{_audited(report, presentation)}: read {say.plural(objects, 'object')} of {say.plural(kinds, 'kind')}"
+    yield from _cluster(report)
     yield _actions(report, presentation.paint)
     yield from cost(report, presentation, _MOST_COSTS if presentation.top else 0)
 
@@ -109,6 +110,7 @@ def _totals(report: AuditReport, presentation: Presentation) -> Iterator[str]:
 def head(report: AuditReport, presentation: Presentation) -> Iterator[str]:
     """Yield what was audited, the number of objects by kind, and the number of objects by action."""
     yield _audited(report, presentation)
+    yield from _cluster(report)
     if report.counts:
         yield plain("  " + "  ".join(f"{kind} {count:,}" for kind, count in report.counts.items()))
     yield ""
@@ -121,6 +123,12 @@ def _audited(report: AuditReport, presentation: Presentation) -> str:
     user = f" as {cluster.user}" if cluster.user else ""
     took = f", {presentation.seconds:.1f} s" if presentation.seconds is not None else ""
     return plain(f"Audited {cluster.name}{version}{user} at {report.time:%Y-%m-%d %H:%M %Z}{took}")
+
+
+def _cluster(report: AuditReport) -> Iterator[str]:
+    identity = say.identity(report)
+    if identity:
+        yield plain(f"  {identity}")
 
 
 def _actions(report: AuditReport, paint: Paint) -> str:

@@ -69,7 +69,8 @@ def test_a_document_has_these_members_in_this_order(presentation: Presentation) 
     name = '{"apiVersion":"karpenter.sh/v1","kind":"NodePool","namespace":"","name":"gpu"}'
     change = '{"op":"set","path":["spec","weight"],"value":2,"reason":"ranks pools"}'
     assert text.decode() == (
-        '{"schema":"gpugate.dev/audit/v1","gpugate":"1.2.3","cluster":{"name":"prod","version":"","user":""},'
+        '{"schema":"gpugate.dev/audit/v1","gpugate":"1.2.3","cluster":{"name":"prod","version":"","user":"","uid":"",'
+        '"id":"","region":"","labels":{},"clock_ahead_seconds":null},'
         '"time":"2026-08-24T10:17:00Z","generation":"3f9c","target":"Kubernetes 1.36","coverage":0.5,'
         '"summary":{"deny":0,"mutate":0,"warn":1,"record":0,"allow":0},"counts":{"NodePool":1},'
         f'"objects":[{{"object":{name},"action":"warn","uid":"7","pods":0,"allocated":[],"findings":['
@@ -80,7 +81,7 @@ def test_a_document_has_these_members_in_this_order(presentation: Presentation) 
         '"cost":{"prices":"list prices","at_risk":0.5,"allocated":1.0,"idle":0.0,'
         f'"unbounded":[{{"object":{name},"reason":"no limit","usd_per_hour":null}}],"wasted":[],"pools":[],'
         '"unpriced_gpus":0.0,"spend":0.0,"unallocated":0.0,"used":[],"spending":[]},"pending":[],"expired":[],"unused":[],"remarks":[],'
-        '"anonymized":false,"usage":null}'
+        '"anonymized":false,"usage":null,"run_id":""}'
     )
 
 

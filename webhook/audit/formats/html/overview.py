@@ -33,6 +33,9 @@ def header(report: AuditReport) -> Html:
     price = report.cost.prices if report.cost else ""
     first = f"Audited {report.time:%Y-%m-%d %H:%M %Z}, coverage {say.percent(report.coverage)}"
     details = [
+        *say.configured(cluster).items(),
+        ("UID of the cluster", cluster.uid),
+        ("Run", report.run_id),
         ("Kubernetes", cluster.version),
         ("User", cluster.user),
         ("Policy file", report.generation),
