@@ -14,7 +14,7 @@ import pytest
 from cluster import components
 from cluster.control_plane import running_control_plane
 from cluster.custom_resources import CustomResourceError, install
-from cluster.ports import free_ports
+from cluster.ports import HOST, free_ports
 from cluster.process import ProcessError
 from cluster.stand_ins import stand_in
 
@@ -45,7 +45,7 @@ def running_from(folder: Path) -> list[str]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
         if str(folder) in command:
@@ -110,6 +110,20 @@ def test_a_program_that_cannot_be_run(programs: Path, data: Path) -> None:
     with failure, running_control_plane(data):
         pass
     assert running_from(data) == []
+
+
+def test_free_ports_are_of_one_process() -> None:
+    ports = free_ports(20)
+
+    reserved = "import sys; from cluster.ports import _reserve; _reserve(int(sys.argv[1]))"
+    for port in ports[:2]:
+        ran = subprocess.run(
+            [sys.executable, "-c", reserved, str(port)], cwd=Path(__file__).parent, capture_output=True, check=False
+        )  # noqa: S603 -- ours
+        assert b"already in use" in ran.stderr
+    assert len(set(ports)) == 20
+    for port in ports:
+        socket.create_server((HOST, port)).close()
 
 
 def test_a_port_in_use(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
