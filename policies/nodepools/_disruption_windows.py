@@ -197,7 +197,7 @@ def window(schedule: Schedule, minutes: int, stretch: Stretch) -> Window:
     """
     hour = sum(1 << minute for minute in schedule.minutes)
     starts = sum(hour << number * 60 for number in schedule.hours)
-    days = _days(schedule, stretch)
+    days = start_days(schedule, stretch)
     if not starts or True not in days or minutes >= stretch.days * MINUTES_PER_DAY:
         return Window(stretch.quarters, always=True)
     first, last = (starts & -starts).bit_length() - 1, starts.bit_length() - 1
@@ -219,8 +219,8 @@ def window(schedule: Schedule, minutes: int, stretch: Stretch) -> Window:
     return Window(int.from_bytes(b"".join(active), "little"), always, never=not minutes)
 
 
-def _days(schedule: Schedule, stretch: Stretch) -> list[bool]:
-    """Return for each simulated day whether the schedule starts on it."""
+def start_days(schedule: Schedule, stretch: Stretch) -> list[bool]:
+    """Return for each simulated day whether the schedule starts on it: first the days before the stretch, then its own."""
     months, days, weekdays = schedule.months, schedule.days, schedule.weekdays
     if schedule.both_days:
         return [month in months and day in days and weekday in weekdays for month, day, weekday in stretch.followed]
@@ -362,13 +362,19 @@ _SIMULATION_WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 @dataclass(frozen=True)
 class Timeline:
-    """The budgets of a pool over the days that are simulated; all times are UTC."""
+    """The budgets of a pool over the days that are simulated; all times are UTC.
+
+    `over` are these days; without them, they are a week or a leap year that stand for all others.
+    """
 
     budgets: tuple[Budget, ...]
+    over: Stretch | None = None
 
     @cached_property
     def stretch(self) -> Stretch:
         """The simulated days."""
+        if self.over is not None:
+            return self.over
         weekly = all(budget.schedule is None or budget.schedule.is_weekly for budget in self.budgets)
         return _WEEK if weekly else _LEAP_YEAR
 

@@ -78,6 +78,23 @@ def exemptions(
     if not owner.strip():
         raise ExemptionsError("exemptions without an owner: set one")
     origin = origin or Origin(f"gpugate audit of {report.cluster.name}", "that would be denied")
+    day = report.time.astimezone(dt.UTC).date()
+    proposed, left = entries(report, covered, policies, days, owner, origin)
+    document: dict[str, Json] = {"apiVersion": API_VERSION, "kind": KIND, "exemptions": list(proposed)}
+    text = _head(report, origin, day, days, left) + yaml_text.block(document)
+    if len(text.encode()) > MAX_POLICY_FILE:
+        raise ExemptionsError(
+            f"exemptions for {len(proposed):,} groups of objects are larger than the {MAX_POLICY_FILE >> 20} MiB of a policy "
+            "file: audit fewer namespaces or policies at once, or set the mode of a namespace to warn"
+        )
+    return text
+
+
+def entries(
+    report: AuditReport, covered: Covered, policies: Iterable[Policy], days: int, owner: str, origin: Origin
+) -> tuple[list[dict[str, Json]], list[str]]:
+    """Return the entries of `exemptions`, and the objects that no entry can exempt; the arguments are those of `exemptions`."""
+    policies = tuple(policies)
     of_pods = frozenset(policy.id for policy in policies if any(kind == POD for kind in policy.kinds))
     known = frozenset(policy.id for policy in policies)
     day = report.time.astimezone(dt.UTC).date()
@@ -88,15 +105,7 @@ def exemptions(
             for group, names in _groups(name, blocking & known, of_pods):
                 groups[group].update(names)
             left += [str(name)] if blocking - known else []
-    entries = [dict(_entry(group, names, origin, day, days, owner)) for group, names in sorted(groups.items())]
-    document: dict[str, Json] = {"apiVersion": API_VERSION, "kind": KIND, "exemptions": list(entries)}
-    text = _head(report, origin, day, days, left) + yaml_text.block(document)
-    if len(text.encode()) > MAX_POLICY_FILE:
-        raise ExemptionsError(
-            f"exemptions for {len(groups):,} groups of objects are larger than the {MAX_POLICY_FILE >> 20} MiB of a policy "
-            "file: audit fewer namespaces or policies at once, or set the mode of a namespace to warn"
-        )
-    return text
+    return [dict(_entry(group, names, origin, day, days, owner)) for group, names in sorted(groups.items())], left
 
 
 def _blocking(audited: Audited, covered: Covered) -> dict[ObjectName, set[str]]:

@@ -7,6 +7,7 @@ GPU is `gpu-0`, a MIG slice `gpu-0-mig-1g10gb-19-0`, in older versions `gpu-0-mi
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -274,6 +275,7 @@ class Inventory:
         used: node -> what all Pods bound to it reserve that have not finished, with GPUs or without.
         allocations: the devices that ResourceClaims were given (`allocations.allocation_of`).
         types: the platform's own types, if it describes some or its nodes are to show them.
+        placed: node -> owner -> its Pods on the node that have not finished, with GPUs or without.
     """
 
     pods: tuple[GpuPod, ...] = ()
@@ -286,6 +288,7 @@ class Inventory:
     used: Mapping[str, Room] = field(default_factory=dict)
     allocations: tuple[Allocation, ...] = ()
     types: tuple[InstanceType, ...] = ()
+    placed: Mapping[str, Mapping[ObjectName, int]] = field(default_factory=dict)
 
 
 # Karpenter v1.14, and its versions before v0.32.
@@ -344,6 +347,7 @@ class Stock:
         self._scalers: list[Object] = []
         self._allocations: list[Allocation] = []
         self._used: dict[str, Room] = {}
+        self._placed: defaultdict[str, Counter[ObjectName]] = defaultdict(Counter)
         params = next((rule.params for rule in ruleset.rules if rule.policy.id == _COST_LABELS), None)
         self._team_label: str = next(iter(getattr(params, "required", ())), _TEAM)
         self._teams: dict[str, str] = {}
@@ -380,6 +384,7 @@ class Stock:
         """Take in a Pod that has not finished."""
         if pod.node:
             self._used[pod.node] = self._used.get(pod.node, Room()) + room
+            self._placed[pod.node][pod.owner] += 1
         if pod.demand:
             self._pods.append(pod)
 
@@ -429,6 +434,7 @@ class Stock:
             nodes_known=nodes_known,
             pods_known=pods_known,
             used=self._used,
+            placed=self._placed,
             allocations=tuple(self._allocations),
         )
 

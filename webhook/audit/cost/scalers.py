@@ -26,7 +26,45 @@ if TYPE_CHECKING:
 POLICY: Final = "scaling/unbounded-replicas"
 """The policy that says which bounds are too high."""
 _KEDA_KINDS: Final = frozenset({"ScaledObject", "ScaledJob"})
-_Target = tuple[str, str, str]  # namespace, kind, name
+Target = tuple[str, str, str]
+"""Namespace, kind and name of a workload."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scaler:
+    """An autoscaler.
+
+    Attributes:
+        name: the autoscaler.
+        target: the workload whose Pods it creates.
+        maximum: its maximum number of replicas or Jobs; None if it states none.
+        parallel: the Pods of each.
+    """
+
+    name: ObjectName
+    target: Target
+    maximum: int | None
+    parallel: int = 1
+
+    @property
+    def most_pods(self) -> int:
+        """The Pods at the maximum, which has a default in KEDA."""
+        return (KEDA_MAXIMUM if self.maximum is None else self.maximum) * self.parallel
+
+
+def scalers_of(documents: Iterable[Mapping[str, Json]]) -> Iterator[Scaler]:
+    """Read ScaledObjects, ScaledJobs and HorizontalPodAutoscalers, without those that KEDA made for a ScaledObject."""
+    for document in documents:
+        scaler = Field(dict(document))
+        if not any(owner["kind"].text in _KEDA_KINDS for owner in scaler["metadata", "ownerReferences"]):
+            maximum = scaler["spec", "maxReplicaCount" if scaler["kind"].text in _KEDA_KINDS else "maxReplicas"].integer
+            parallel = scaler["spec", "jobTargetRef", "parallelism"].integer or 1
+            yield Scaler(_name(scaler), _target(scaler), maximum, parallel)
+
+
+def gpus_per_pod(demand: Demand) -> Fraction:
+    """Return the GPUs that one Pod asks for; a slice counts as its share."""
+    return sum((count * part_of_gpu(resource) for resource, count in _requests(demand)), Fraction(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +89,19 @@ def unbounded_scalers(
     """Yield scalers of GPU workloads without a bound, or with one that a policy finds too high.
 
     Args:
-        scalers: ScaledObjects, ScaledJobs and HorizontalPodAutoscalers. Those that KEDA made act for a ScaledObject.
+        scalers: ScaledObjects, ScaledJobs and HorizontalPodAutoscalers, as JSON.
         templates: the workloads that ask for GPUs.
         flagged: the scalers in which `POLICY` found something.
         supplies: resource or device class -> where it comes from.
     """
-    demands: dict[_Target, Demand] = {}
+    demands: dict[Target, Demand] = {}
     for template in templates:
         name = template.object
         demands.setdefault((name.namespace, name.kind, name.name), template.demand)
-    for document in scalers:
-        scaler = Field(dict(document))
-        demand = demands.get(_target(scaler))
-        name = _name(scaler)
-        if not demand or _made_by_keda(scaler):
-            continue
-        if name in flagged or _maximum(scaler) is None:
-            yield _worst(scaler, name, demand, supplies)
+    for scaler in scalers_of(scalers):
+        demand = demands.get(scaler.target)
+        if demand and (scaler.name in flagged or scaler.maximum is None):
+            yield _worst(scaler, demand, supplies)
 
 
 def supplies_of(
@@ -102,19 +136,16 @@ def _whole(name: str) -> str:
     return "nvidia.com/gpu" if "nvidia.com" in name else name
 
 
-def _worst(scaler: Field, name: ObjectName, demand: Demand, supplies: Mapping[str, Supply]) -> Unbounded:
-    maximum = _maximum(scaler)
-    parallel = scaler["spec", "jobTargetRef", "parallelism"].integer or 1
-    pods = (KEDA_MAXIMUM if maximum is None else maximum) * parallel
-    requests = [*demand.resources.items(), *((devices.device_class, devices.count) for devices in demand.devices)]
-    gpus_per_pod = sum((count * part_of_gpu(resource) for resource, count in requests), Fraction(0))
-    default = f"no maxReplicaCount, so KEDA uses {pods // parallel}: " if maximum is None else ""
-    reason = f"{default}{pods} Pods x {_number(gpus_per_pod)} GPUs = {_number(pods * gpus_per_pod)} GPUs"
+def _worst(scaler: Scaler, demand: Demand, supplies: Mapping[str, Supply]) -> Unbounded:
+    name, pods, per_pod = scaler.name, scaler.most_pods, gpus_per_pod(demand)
+    requests = _requests(demand)
+    default = f"no maxReplicaCount, so KEDA uses {KEDA_MAXIMUM}: " if scaler.maximum is None else ""
+    reason = f"{default}{pods} Pods x {_number(per_pod)} GPUs = {_number(pods * per_pod)} GPUs"
     supply = supplies[max(requests, key=lambda item: item[1])[0]]
-    if not supply.usd_per_gpu or not gpus_per_pod:
+    if not supply.usd_per_gpu or not per_pod:
         return Unbounded(name, f"{reason}; unknown nodes", None)
     usd, dearest = max((usd, kind) for kind, usd in supply.usd_per_gpu.items())
-    gpus = pods * gpus_per_pod
+    gpus = pods * per_pod
     if supply.most is not None and supply.most < gpus:
         gpus = Fraction(supply.most)
         reason += f", of which the limits of NodePools allow {supply.most}"
@@ -130,11 +161,11 @@ def _number(amount: Fraction) -> str:
     return f"{float(amount):g}"
 
 
-def _maximum(scaler: Field) -> int | None:
-    return scaler["spec", "maxReplicaCount" if scaler["kind"].text in _KEDA_KINDS else "maxReplicas"].integer
+def _requests(demand: Demand) -> list[tuple[str, int]]:
+    return [*demand.resources.items(), *((devices.device_class, devices.count) for devices in demand.devices)]
 
 
-def _target(scaler: Field) -> _Target:
+def _target(scaler: Field) -> Target:
     namespace = scaler["metadata", "namespace"].text
     if scaler["kind"].text == "ScaledJob":
         return namespace, "ScaledJob", scaler["metadata", "name"].text
@@ -145,7 +176,3 @@ def _target(scaler: Field) -> _Target:
 def _name(scaler: Field) -> ObjectName:
     metadata = scaler["metadata"]
     return ObjectName(scaler["apiVersion"].text, scaler["kind"].text, metadata["namespace"].text, metadata["name"].text)
-
-
-def _made_by_keda(scaler: Field) -> bool:
-    return any(owner["kind"].text in _KEDA_KINDS for owner in scaler["metadata", "ownerReferences"])
