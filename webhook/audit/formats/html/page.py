@@ -1,4 +1,4 @@
-"""The HTML page of an audit, with a content security policy that allows only its own script and style.
+"""The HTML page of an audit.
 
 Large data is embedded as gzip in base64, so that the file stays small enough to send.
 """
@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
 import re
-from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from gpugate.webhook.audit.formats.html import breakdown, closing, overview
+from gpugate.webhook.audit.formats.html.document import asset, contents, document
 from gpugate.webhook.audit.formats.html.findings import Shared, findings
 from gpugate.webhook.audit.formats.html.markup import NOTHING, Html, join, tag
 from gpugate.webhook.audit.formats.json import encode
@@ -130,7 +129,7 @@ _SECTIONS: Final = {
 
 def render(report: AuditReport, presentation: Presentation) -> str:
     """Write an audit."""
-    script = _part("report.js")
+    script = asset("report.js")
     shared = Shared(sum(len(audited.findings) for audited in report.audited))
     groups = [group.name for group in grouped(report, "policy")]
     anchors = {name: f"p{number}" for number, name in enumerate(groups, 1)}
@@ -156,48 +155,16 @@ def render(report: AuditReport, presentation: Presentation) -> str:
             closing.method(presentation),
         )
     )
-    style = _part("report.css") + shared.style
+    style = asset("report.css") + shared.style
     body = tag(
         "body",
         tag("a", "Skip to the findings", class_="skip", href="#findings"),
         overview.header(report),
-        _contents(main),
+        contents(main, _SECTIONS),
         tag("main", main),
         closing.footer(presentation),
         embedded(report, presentation),
         Html(f"<script>{script}</script>"),
     )
     title = f"gpugate audit of {report.cluster.name}, {report.time:%Y-%m-%d}"
-    head = tag(
-        "head",
-        Html('<meta charset="utf-8">'),
-        tag("meta", http_equiv="Content-Security-Policy", content=_security_policy(style, script)),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("meta", name="robots", content="noindex"),
-        tag("title", title),
-        Html(f"<style>{style}</style>"),
-    )
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
-
-
-def _contents(main: str) -> Html:
-    links = [tag("a", text, href=f"#{name}") for name, text in _SECTIONS.items() if f" id={name}>" in main]
-    return tag("nav", *links, aria_label="Sections")
-
-
-def _part(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _security_policy(style: str, script: str) -> str:
-    """Allow only this style and this script, by their hashes (CSP level 3, 2.3.1)."""
-    return (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+    return document(title, body, style, script)
