@@ -5,55 +5,73 @@ from __future__ import annotations
 import datetime as dt
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import convert, structs
 
 from gpugate import __version__
 from gpugate.policies.data.instance_types import load_instance_types
 from gpugate.policies.sdk.facts import NoFacts
+from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.objects import CRON_JOB
 from gpugate.webhook.audit.cost.prices import Prices
 from gpugate.webhook.audit.cost.summary import cost_of
 from gpugate.webhook.audit.dump import DumpSource
-from gpugate.webhook.audit.exemptions import Origin, exemptions
+from gpugate.webhook.audit.exemptions import Origin, entries, exemptions
 from gpugate.webhook.audit.model import Action, Audited, AuditReport, Cluster, Finding, Summary
 from gpugate.webhook.audit.scan import scan
 from gpugate.webhook.audit.selection import Options
+from gpugate.webhook.audit.source import NotReadError
 from gpugate.webhook.audit.words import plural
 from gpugate.webhook.cli import options
 from gpugate.webhook.cli.options import Parser, UsageError
+from gpugate.webhook.cli.progress import listing
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.simulate.audit_log import read_audit_log, start_of
 from gpugate.webhook.simulate.formats import FORMATS, render
-from gpugate.webhook.simulate.model import Coverage, Simulation, worst_first
-from gpugate.webhook.simulate.replay import Replay, Side
+from gpugate.webhook.simulate.futures import DAYS, MOST_DAYS, Futures
+from gpugate.webhook.simulate.model import ProposedExemption, Simulation, worst_first
+from gpugate.webhook.simulate.replay import Replay, Side, Workload
 from gpugate.webhook.simulate.shadow import Shadow, ShadowError, read_document, read_servers
-from gpugate.webhook.simulate.stored import nodes_at_risk, stored_changes
+from gpugate.webhook.simulate.stored import Kept, stored_changes
+from gpugate.webhook.simulate.summary import summarized
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.admission.shadow_table import Shadowed
+    from gpugate.webhook.audit.live import LiveSource
+    from gpugate.webhook.audit.model import NotEvaluated
     from gpugate.webhook.audit.scan import Scan
+    from gpugate.webhook.audit.source import Source
+    from gpugate.webhook.cluster.connection import Connection
     from gpugate.webhook.simulate.model import Change
 
 _SHIPPED: Final = "the shipped defaults"
 _DENIED: Final = 1
 _NOTHING: Final = 3
 _UNREADABLE: Final = 4
+# As `gpugate audit` has them by default.
+_QPS: Final = 50.0
+_BURST: Final = 100
 _EPILOG: Final = """examples:
   gpugate simulate --candidate new.yaml --current old.yaml --from audit.log
   gpugate simulate --candidate new.yaml --from dump.json --from audit.log
   gpugate simulate --candidate new.yaml --from dump.json --max-new-denials 0
+  gpugate simulate --cluster --candidate new.yaml --current old.yaml
   gpugate simulate --cluster
 
 PATH is an audit log of the API server (JSON lines, level Request or above, also
 compressed), a directory of such logs, or a dump: output of `kubectl get KINDS -A
 -o json`, a directory of such files, or a must-gather. Or it is a saved document
 of /shadow, which servers with a shadow policy file have on their health port.
---cluster reads this document from the Pods of the webhook.
+--cluster reads this document from the Pods of the webhook; with --candidate it
+reads the objects of the cluster instead, which needs the rights of `gpugate audit`.
 
 Exit codes: 0 success; 1 more owners are newly denied than --max-new-denials;
 2 wrong usage or configuration; 3 nothing to evaluate; 4 an input cannot be read."""
@@ -68,10 +86,12 @@ class _Sources(NamedTuple):
 
 
 class _Stored(NamedTuple):
-    """The stored objects, evaluated by the current and the candidate policies."""
+    """The stored objects of a source, evaluated by the current and the candidate policies."""
 
+    source: Source
     current: Scan
     candidate: Scan
+    of_cluster: bool
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -95,6 +115,8 @@ def main(arguments: Sequence[str]) -> int:
     if not simulation.coverage.requests and not simulation.coverage.stored:
         print(f"error: {_nothing(args, sources)}", file=sys.stderr)
         return _NOTHING
+    simulation = _exempted(args, structs.replace(simulation, time=now), policies, now)
+    simulation = summarized(simulation, has_live_data=bool(args.cluster or sources.shadows))
     for file, name in outputs.items():
         options.write(file, render(name, simulation, args.top))
     if args.write_exemptions:
@@ -112,10 +134,17 @@ def _evaluated(args: argparse.Namespace, sources: _Sources, now: dt.datetime) ->
     """Evaluate requests and stored objects; return the policies too."""
     if args.candidate is None:
         raise UsageError("--candidate FILE is missing")
+    if args.cluster and sources.dumps:
+        raise UsageError("--cluster and a dump are two states of a cluster: remove one of them")
     current, candidate = options.ruleset(args.current), options.ruleset(args.candidate)
-    stored = _scan(sources.dumps, args, current, candidate, now) if sources.dumps else None
-    replay = _replay(sources.logs, stored, current, candidate, now)
-    return _simulation(args, replay, stored, candidate), [rule.policy for rule in candidate.rules]
+    with ExitStack() as stack:
+        stored = None
+        if sources.dumps:
+            stored = _scan(DumpSource(sources.dumps, complete=args.complete_context), current, candidate, now)
+        elif args.cluster:
+            stored = _scan(Kept(_live(args, stack)), current, candidate, now, of_cluster=True)
+        replay = _replay(sources.logs, stored, current, candidate, now)
+        return _simulation(args, replay, stored, candidate, now), [rule.policy for rule in candidate.rules]
 
 
 def _shadowed(args: argparse.Namespace, sources: _Sources) -> tuple[Simulation, Sequence[Policy]] | None:
@@ -127,7 +156,7 @@ def _shadowed(args: argparse.Namespace, sources: _Sources) -> tuple[Simulation, 
         ShadowError: a server has no valid shadow policy file, or does not answer.
         UsageError: there are other sources or policy files too.
     """
-    if not args.cluster and not sources.shadows:
+    if not sources.shadows and (not args.cluster or args.candidate):
         return None
     if args.candidate or args.current or sources.logs or sources.dumps:
         raise UsageError(
@@ -148,14 +177,28 @@ def _shadowed(args: argparse.Namespace, sources: _Sources) -> tuple[Simulation, 
 
 
 def _of_cluster(args: argparse.Namespace) -> Sequence[Shadowed]:
+    with ExitStack() as stack:
+        connection, _ = _connected(args, stack)
+        return tuple(read_servers(connection, args.namespace, args.service))
+
+
+def _connected(args: argparse.Namespace, stack: ExitStack) -> tuple[Connection, str]:
+    """Return the connection to the cluster, which the stack closes, and the name of the cluster."""
     from gpugate.webhook.cluster.connection import connect  # noqa: PLC0415 -- imports the Kubernetes client
+    from gpugate.webhook.cluster.credentials import context_name  # noqa: PLC0415 -- as above
     from gpugate.webhook.cluster.options import choose_cluster  # noqa: PLC0415 -- as above
 
-    connection = connect(choose_cluster(args.kubeconfig, args.context, os.environ))
-    try:
-        return tuple(read_servers(connection, args.namespace, args.service))
-    finally:
-        connection.close()
+    chosen = choose_cluster(args.kubeconfig, args.context, os.environ)
+    connection = connect(chosen)
+    stack.callback(connection.close)
+    return connection, context_name(chosen) or connection.host
+
+
+def _live(args: argparse.Namespace, stack: ExitStack) -> LiveSource:
+    from gpugate.webhook.audit.live import LiveSource, Throttle  # noqa: PLC0415 -- as above
+
+    page_read = stack.enter_context(listing(quiet=False))
+    return LiveSource(*_connected(args, stack), Throttle(_QPS, _BURST), page_read=page_read)
 
 
 def _exit_code(simulation: Simulation, most: int | None) -> int:
@@ -193,10 +236,10 @@ def _sources(paths: Iterable[str]) -> _Sources:
 
 
 def _scan(
-    dumps: Sequence[str], args: argparse.Namespace, current: Ruleset, candidate: Ruleset, now: dt.datetime
+    source: Source, current: Ruleset, candidate: Ruleset, now: dt.datetime, *, of_cluster: bool = False
 ) -> _Stored:
-    source = DumpSource(dumps, complete=args.complete_context)
-    return _Stored(*(scan(source, ruleset, Options(now, "")) for ruleset in (current, candidate)))
+    chosen = Options(now, "")
+    return _Stored(source, scan(source, current, chosen), scan(source, candidate, chosen), of_cluster)
 
 
 def _replay(
@@ -211,54 +254,76 @@ def _replay(
     return replay
 
 
-def _simulation(args: argparse.Namespace, replay: Replay, stored: _Stored | None, candidate: Ruleset) -> Simulation:
-    changes = [*replay.changes(), *(_changes_of(stored, candidate) if stored else ())]
+def _simulation(
+    args: argparse.Namespace, replay: Replay, stored: _Stored | None, candidate: Ruleset, now: dt.datetime
+) -> Simulation:
+    prices = Prices(load_instance_types())
+    if stored:
+        prices = prices.extended(stored.candidate.inventory.types)
+    changes = worst_first([*replay.changes(), *(_changes_of(stored, candidate, prices) if stored else ())])
     counts = stored.candidate.report.counts if stored else {}
-    coverage = replay.coverage(sum(counts.values()), _cron_jobs(stored))
-    return Simulation(
+    coverage = replay.coverage(sum(counts.values()), _workloads(stored))
+    simulation = Simulation(
         gpugate=__version__,
         current=str(args.current or _SHIPPED),
         candidate=str(args.candidate),
-        sources=tuple(args.sources),
+        sources=(
+            *args.sources,
+            *([f"the cluster {stored.source.cluster.name}"] if stored and stored.of_cluster else []),
+        ),
         coverage=coverage,
-        changes=worst_first(changes),
-        nodes=nodes_at_risk(changes, stored.candidate.inventory) if stored else (),
-        remarks=tuple(_remarks(coverage, stored)),
+        changes=changes,
+        days=args.days,
+        gaps=tuple(_gaps(stored)) if stored else (),
+    )
+    if stored is None:
+        return simulation
+    policies = [rule.policy for rule in candidate.rules]
+    futures = Futures(changes, policies, stored.source, stored.candidate.inventory, prices, now, args.days)
+    nodes = futures.nodes()
+    return structs.replace(
+        simulation, nodes=nodes, pools=futures.pools(nodes), runs=futures.runs(), scale_ups=futures.scale_ups()
     )
 
 
-def _changes_of(stored: _Stored, candidate: Ruleset) -> Iterator[Change]:
+def _changes_of(stored: _Stored, candidate: Ruleset, prices: Prices) -> Iterator[Change]:
     inventory, report = stored.candidate.inventory, stored.candidate.report
     config = candidate.config
-    money = cost_of(inventory, report.audited, Prices(load_instance_types()), config.platform, config.target)
+    money = cost_of(inventory, report.audited, prices, config.platform, config.target)
     yield from stored_changes(stored.current.report, report, money.allocated if money else {})
 
 
-def _cron_jobs(stored: _Stored | None) -> frozenset[tuple[str, str]]:
-    audited = stored.candidate.report.audited if stored else ()
-    return frozenset((owner.object.namespace, owner.object.name) for owner in audited if owner.object.kind == "CronJob")
+def _gaps(stored: _Stored) -> Iterator[NotEvaluated]:
+    """Yield what could not be read, without the kinds of which the source has no objects."""
+    yield from (gap for gap in stored.candidate.report.not_evaluated if gap.reason != stored.source.absence)
 
 
-def _remarks(coverage: Coverage, stored: _Stored | None) -> Iterator[str]:
-    if coverage.requests and stored is None:
-        yield "policies that need cluster data were not evaluated: add a dump with --from"
-    if coverage.requests and 0 < coverage.days < 1:
-        yield f"the log covers {coverage.days * 24:.1f} hours: workloads that run less often are missing"
-    if stored is not None:
-        gaps = [gap.what for gap in stored.candidate.report.not_evaluated if ", " not in gap.what]
-        if gaps:
-            yield f"not in the dumps, so policies that need them were not evaluated: {', '.join(gaps)}"
+def _workloads(stored: _Stored | None) -> Collection[Workload]:
+    """Return the stored workloads that create Pods, without suspended CronJobs."""
+    if stored is None:
+        return ()
+    names = (owner.object for owner in stored.candidate.report.audited)
+    found = {Workload(name.kind, name.namespace, name.name) for name in names}
+    try:
+        for kept in stored.source.read(CRON_JOB):
+            obj = Field(kept.object)
+            if obj["spec", "suspend"].value is True:
+                metadata = obj["metadata"]
+                found.discard(Workload("CronJob", metadata["namespace"].text, metadata["name"].text))
+    except NotReadError:
+        pass
+    return found
 
 
-def _exemptions(args: argparse.Namespace, simulation: Simulation, policies: Sequence[Policy], now: dt.datetime) -> str:
-    """Return exemptions for the newly denied owners, in the format of the audit's."""
+def _denied(simulation: Simulation, now: dt.datetime) -> tuple[AuditReport, Origin]:
+    """Return the newly denied owners as an audit, for exemptions, and where they come from."""
     audited = tuple(
         Audited.of(
             change.object,
             tuple(
                 Finding(policy.policy, "", policy.message, "enforce", Action.DENY)
                 for policy in change.policies
-                if policy.candidate is Action.DENY and policy.current is not Action.DENY
+                if policy.newly_denied
             ),
         )
         for change in simulation.newly_denied
@@ -275,6 +340,21 @@ def _exemptions(args: argparse.Namespace, simulation: Simulation, policies: Sequ
         audited=audited,
     )
     origin = Origin(f"gpugate simulate of {report.cluster.name}", f"that {simulation.candidate} would newly deny")
+    return report, origin
+
+
+def _exempted(
+    args: argparse.Namespace, simulation: Simulation, policies: Sequence[Policy], now: dt.datetime
+) -> Simulation:
+    """Return the simulation with exemptions that it proposes."""
+    report, origin = _denied(simulation, now)
+    proposed, _ = entries(report, {}, policies, args.exemption_days, args.exemption_owner, origin)
+    return structs.replace(simulation, exemptions=convert(proposed, tuple[ProposedExemption, ...]))
+
+
+def _exemptions(args: argparse.Namespace, simulation: Simulation, policies: Sequence[Policy], now: dt.datetime) -> str:
+    """Return exemptions for the newly denied owners, in the format of the audit's."""
+    report, origin = _denied(simulation, now)
     return exemptions(report, {}, policies, args.exemption_days, args.exemption_owner, origin)
 
 
@@ -285,6 +365,16 @@ def _count(text: str) -> int:
 
 
 _count.__name__ = "number"  # argparse names it in its message
+
+
+def _days(text: str) -> int:
+    days = _count(text)
+    if not 1 <= days <= MOST_DAYS:
+        raise ValueError(text)
+    return days
+
+
+_days.__name__ = "number of days"
 
 
 def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
@@ -309,7 +399,8 @@ def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
     add(
         "--cluster",
         action="store_true",
-        help="read what the servers of an installation have evaluated by their shadow policy file",
+        help="with --candidate, read the objects of a cluster; without it, what the servers of an installation have evaluated "
+        "by their shadow policy file",
     )
     add(
         "--complete-context",
@@ -321,6 +412,13 @@ def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
         type=_count,
         metavar="N",
         help="exit with code 1 if more owners than this are newly denied",
+    )
+    add(
+        "--days",
+        type=_days,
+        default=DAYS,
+        metavar="N",
+        help=f"compute scheduled runs and disruption windows for this many days, 1 to {MOST_DAYS} (default: {DAYS})",
     )
     add("--top", type=_count, default=20, metavar="N", help="list the first N owners, 0 for all (default: 20)")
     add(

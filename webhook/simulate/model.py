@@ -6,12 +6,12 @@ The records are the document, as in `audit/model.py`. Within a version, fields a
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
-from gpugate.webhook.audit.model import Action
+from gpugate.webhook.audit.model import Action, NotEvaluated
 from gpugate.webhook.report.located import ObjectName
 
 if TYPE_CHECKING:
@@ -31,6 +31,16 @@ class PolicyChange(msgspec.Struct, frozen=True):
         str, Meta(description="the finding by the candidate policies; by the current ones if they alone have one")
     ] = ""
     hint: str = ""
+
+    @property
+    def newly_denied(self) -> bool:
+        """Whether only the candidate denies because of the policy."""
+        return self.candidate is Action.DENY and self.current is not Action.DENY
+
+    @property
+    def newly_allowed(self) -> bool:
+        """Whether only the current policies deny because of the policy."""
+        return self.current is Action.DENY and self.candidate is not Action.DENY
 
 
 class Requests(msgspec.Struct, frozen=True):
@@ -80,12 +90,66 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class NodeRisk(msgspec.Struct, frozen=True):
-    """GPU Pods of one node that do not come back after the node is removed, because their owner is newly denied."""
+    """Pods of one node that controllers would not create again after the node is removed, because they are newly denied."""
 
     node: str
     node_pool: Annotated[str, Meta(description="empty for a node without one")]
-    pods: int
+    pods: Annotated[int, Meta(description="Pods with GPUs or without")]
     owners: tuple[ObjectName, ...]
+    gpus: Annotated[float, Meta(description="GPUs that are allocated to these Pods")] = 0.0
+    usd_per_hour: Annotated[float | None, Meta(description="the cost of these GPUs; null if unknown")] = None
+
+
+class DisruptionWindow(msgspec.Struct, frozen=True):
+    """When the budgets of a NodePool next allow Karpenter to disrupt nodes with Pods."""
+
+    opens: Annotated[dt.datetime | None, Meta(description="null if they do not in the simulated days")]
+    closes: Annotated[
+        dt.datetime | None, Meta(description="null if they allow it to the end of the simulated days")
+    ] = None
+    nodes: Annotated[int | None, Meta(description="nodes at once when it opens; null for any number")] = None
+
+
+class PoolRisk(msgspec.Struct, frozen=True):
+    """The nodes of one NodePool with Pods that would not come back."""
+
+    node_pool: Annotated[str, Meta(description="empty for nodes without one")]
+    nodes: int
+    pods: int
+    gpus: float
+    usd_per_hour: float | None
+    window: Annotated[DisruptionWindow | None, Meta(description="null if the NodePool is unknown")] = None
+
+
+class ScheduledRuns(msgspec.Struct, frozen=True):
+    """The next runs of an owner with a schedule, whose Pods are newly denied."""
+
+    object: ObjectName
+    schedules: tuple[str, ...]
+    time_zone: Annotated[str, Meta(description="empty if the object names none; then UTC is assumed")]
+    suspended: bool
+    runs: Annotated[int | None, Meta(description="in the simulated days; null if a schedule cannot be read")]
+    first: dt.datetime | None = None
+    gpus: Annotated[float | None, Meta(description="GPUs of one run; null if the number of its Pods is unknown")] = None
+
+
+class ScaleUp(msgspec.Struct, frozen=True):
+    """An autoscaler of an owner whose Pods are newly denied."""
+
+    object: ObjectName
+    scaler: Annotated[ObjectName, Meta(description="the autoscaler, or the owner itself if it scales its own Pods")]
+    pods: Annotated[int, Meta(description="its Pods now")]
+    most_pods: Annotated[int | None, Meta(description="its Pods at the maximum; null without a maximum")]
+    most_gpus: Annotated[float | None, Meta(description="GPUs of its Pods at the maximum; null without a maximum")]
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """The workloads of one kind that the recorded time contains."""
+
+    kind: str
+    total: Annotated[int, Meta(description="stored workloads, without suspended CronJobs")]
+    seen: Annotated[int, Meta(description="those that created Pods, or of CronJobs Jobs, in the recorded time")]
+    missing: Annotated[tuple[str, ...], Meta(description="namespace/name of the first ten others")] = ()
 
 
 class Coverage(msgspec.Struct, frozen=True):
@@ -99,11 +163,53 @@ class Coverage(msgspec.Struct, frozen=True):
     last: dt.datetime | None = None
     cron_jobs: Annotated[int, Meta(description="CronJobs of the dumps")] = 0
     cron_jobs_seen: Annotated[int, Meta(description="those of which a Job was created in the recorded time")] = 0
+    workloads: Annotated[
+        tuple[Seen, ...], Meta(description="CronJobs, DaemonSets and StatefulSets of the dumps or the cluster, by kind")
+    ] = ()
 
     @property
     def days(self) -> float:
         """The recorded time in days."""
         return (self.last - self.first).total_seconds() / 86_400 if self.first and self.last else 0.0
+
+
+class Totals(msgspec.Struct, frozen=True):
+    """The newly denied owners; each counts once, whatever shows it."""
+
+    owners: int = 0
+    people: Annotated[int, Meta(description="their recorded requests that users sent")] = 0
+    controllers: Annotated[int, Meta(description="their recorded requests that controllers sent")] = 0
+    per_day: Annotated[float | None, Meta(description="their requests a day; null for less than an hour")] = None
+    gpus: Annotated[float, Meta(description="GPUs that are allocated to them")] = 0.0
+    usd_per_hour: Annotated[float | None, Meta(description="the cost of these GPUs; null if unknown")] = None
+
+
+class PolicyTotals(msgspec.Struct, frozen=True):
+    """The owners that one policy decides differently."""
+
+    policy: Annotated[str, Meta(description="id of the policy; empty for a field of the wrong type")]
+    denied: Annotated[Totals, Meta(description="owners with a finding of the policy that is newly denied")]
+    allowed: Annotated[int, Meta(description="owners that only the current policies deny because of it")] = 0
+    others: Annotated[int, Meta(description="owners with other changes")] = 0
+
+
+class Confidence(msgspec.Struct, frozen=True):
+    """How far the simulation can be relied on."""
+
+    level: Literal["high", "medium", "low"]
+    reasons: tuple[str, ...] = ()
+
+
+class ProposedExemption(msgspec.Struct, frozen=True):
+    """An exemption with which the candidate denies some newly denied owners no longer."""
+
+    policies: tuple[str, ...]
+    kinds: tuple[str, ...]
+    names: tuple[str, ...]
+    expires: str
+    owner: Annotated[str, Meta(description="empty without --exemption-owner")] = ""
+    namespaces: tuple[str, ...] = ()
+    reason: str = ""
 
 
 class Simulation(msgspec.Struct, frozen=True, tag=SCHEMA, tag_field="schema"):
@@ -115,7 +221,20 @@ class Simulation(msgspec.Struct, frozen=True, tag=SCHEMA, tag_field="schema"):
     sources: tuple[str, ...]
     coverage: Coverage
     changes: tuple[Change, ...]
+    confidence: Confidence = Confidence("low")
+    denied: Totals = Totals()
+    policies: Annotated[tuple[PolicyTotals, ...], Meta(description="most newly denied owners first")] = ()
+    exemptions: tuple[ProposedExemption, ...] = ()
     nodes: tuple[NodeRisk, ...] = ()
+    pools: tuple[PoolRisk, ...] = ()
+    runs: Annotated[tuple[ScheduledRuns, ...], Meta(description="soonest first")] = ()
+    scale_ups: tuple[ScaleUp, ...] = ()
+    time: Annotated[dt.datetime | None, Meta(description="when the simulation began")] = None
+    days: Annotated[int, Meta(description="the simulated days of runs and disruption windows")] = 7
+    gaps: Annotated[
+        tuple[NotEvaluated, ...],
+        Meta(description="kinds and objects that could not be read; the others were evaluated"),
+    ] = ()
     remarks: tuple[str, ...] = ()
 
     @property

@@ -21,11 +21,11 @@ from gpugate.webhook.audit.verdicts import pod_as_created
 from gpugate.webhook.report.copies import digest
 from gpugate.webhook.report.ownership import controller, is_controller, owner_of
 from gpugate.webhook.simulate.audit_log import Passed, Recorded
-from gpugate.webhook.simulate.model import Change, Coverage, PolicyChange, Requests, severity
+from gpugate.webhook.simulate.model import Change, Coverage, PolicyChange, Requests, Seen, severity
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.engine.verdict import Verdict
@@ -39,6 +39,19 @@ _DECISIONS: Final = 20_000
 MOST_OWNERS: Final = 50_000
 _ACTIONS: Final = {Stance.ENFORCE: Action.DENY, Stance.WARN: Action.WARN, Stance.AUDIT: Action.RECORD}
 _PASSED: Final = (Action.ALLOW, "", "")
+
+
+# Kind of a workload -> kind of the objects that it creates when it runs or rolls out.
+_NOTED: Final = {"CronJob": "Job", "DaemonSet": "Pod", "StatefulSet": "Pod"}
+_MOST_MISSING: Final = 10
+
+
+class Workload(NamedTuple):
+    """A workload of which the recorded time may contain a run or a rollout."""
+
+    kind: str
+    namespace: str
+    name: str
 
 
 class Side(NamedTuple):
@@ -81,7 +94,7 @@ class Replay:
         self._owners: dict[ObjectName, _Owner] = {}
         self._states: OrderedDict[tuple[str, str, str, str], bytes] = OrderedDict()
         self._decisions: OrderedDict[tuple[object, ...], tuple[Decision, Decision]] = OrderedDict()
-        self._cron_jobs: set[tuple[str, str]] = set()
+        self._ran: set[Workload] = set()
         self._not_evaluated: Counter[str] = Counter()
         self._requests = self._evaluated = 0
         self._first: dt.datetime | None = None
@@ -97,7 +110,7 @@ class Replay:
         self._requests += 1
         request = item.request
         self._note_time(item.time)
-        self._note_cron_job(request)
+        self._note_workload(request)
         if not any(self._is_evaluated(request, side) for side in self._sides):
             return
         before = self._state(request, written=item.written)
@@ -109,8 +122,10 @@ class Replay:
         self._evaluated += 1
         self._record(item, request, *self._decide(request))
 
-    def coverage(self, stored: int, cron_jobs: frozenset[tuple[str, str]]) -> Coverage:
-        """Return what was evaluated, with objects and CronJobs of dumps."""
+    def coverage(self, stored: int, workloads: Collection[Workload]) -> Coverage:
+        """Return what was evaluated, with the number of stored objects, and the workloads among them that create Pods."""
+        seen = tuple(self._seen(workloads))
+        cron_jobs = next((kind for kind in seen if kind.kind == "CronJob"), Seen("CronJob", 0, 0))
         return Coverage(
             requests=self._requests,
             evaluated=self._evaluated,
@@ -118,9 +133,17 @@ class Replay:
             stored=stored,
             first=self._first,
             last=self._last,
-            cron_jobs=len(cron_jobs),
-            cron_jobs_seen=len(cron_jobs & self._cron_jobs),
+            cron_jobs=cron_jobs.total,
+            cron_jobs_seen=cron_jobs.seen,
+            workloads=seen,
         )
+
+    def _seen(self, workloads: Collection[Workload]) -> Iterator[Seen]:
+        for kind in _NOTED:
+            stored = {workload for workload in workloads if workload.kind == kind}
+            if stored:
+                missing = sorted(f"{workload.namespace}/{workload.name}" for workload in stored - self._ran)
+                yield Seen(kind, len(stored), len(stored) - len(missing), tuple(missing[:_MOST_MISSING]))
 
     def changes(self) -> Iterator[Change]:
         """Yield the owners whose requests the candidate treats differently."""
@@ -156,10 +179,10 @@ class Replay:
             self._first = min(self._first or time, time)
             self._last = max(self._last or time, time)
 
-    def _note_cron_job(self, request: Request) -> None:
-        owner = controller(request.object or {}) if request.kind.kind == "Job" else None
-        if owner is not None and owner.kind == "CronJob":
-            self._cron_jobs.add((request.namespace, owner.name))
+    def _note_workload(self, request: Request) -> None:
+        owner = controller(request.object or {}) if request.operation is Operation.CREATE else None
+        if owner is not None and _NOTED.get(owner.kind) == request.kind.kind:
+            self._ran.add(Workload(owner.kind, request.namespace, owner.name))
 
     def _decide(self, request: Request) -> tuple[Decision, Decision]:
         key = _key(request)

@@ -1,4 +1,4 @@
-"""What a candidate policy file would change for the stored objects of a dump, and what would not come back after a node is removed.
+"""What a candidate policy file would change for stored objects.
 
 Stored objects are evaluated as `gpugate audit` evaluates them: as if their controllers created them again now. That includes the
 Pods of templates that exist only as a template today: the next run of a CronJob, a rollout, a scale-up.
@@ -6,19 +6,100 @@ Pods of templates that exist only as a template today: the next run of a CronJob
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gpugate.webhook.audit.model import Action
-from gpugate.webhook.simulate.model import Change, NodeRisk
+from gpugate.webhook.audit.source import NotReadError, Packed
+from gpugate.webhook.simulate.model import Change
 from gpugate.webhook.simulate.replay import Decision, compare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from gpugate.webhook.audit.inventory import Inventory
-    from gpugate.webhook.audit.model import AllocatedGpus, Audited, AuditReport
+    from gpugate.policies.sdk.objects import Kind
+    from gpugate.webhook.audit.model import AllocatedGpus, Audited, AuditReport, Cluster, NotEvaluated
+    from gpugate.webhook.audit.source import Source, Stored
     from gpugate.webhook.report.located import ObjectName
+
+
+class Kept:
+    """A source whose objects are read once from the cluster, so that two audits see the same ones."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._objects: dict[Kind, tuple[Packed, NotReadError | None]] = {}
+        self._kinds: dict[tuple[str, str], Kind | NotReadError] = {}
+        self._fetched: dict[tuple[Kind, str, str], Stored | NotReadError | None] = {}
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster."""
+        return self._source.cluster
+
+    @property
+    def absence(self) -> str:
+        """Why an absent kind has no objects."""
+        return self._source.absence
+
+    def read(self, kind: Kind) -> Iterator[Stored]:
+        """Yield the objects of a kind.
+
+        Raises:
+            NotReadError: not all of them could be read.
+        """
+        if kind not in self._objects:
+            packed, error = Packed(), None
+            try:
+                for stored in self._source.read(kind):
+                    packed.add(stored)
+            except NotReadError as missed:
+                error = missed
+            self._objects[kind] = packed, error
+        packed, error = self._objects[kind]
+        yield from packed
+        if error is not None:
+            raise error
+
+    def find(self, api_version: str, name: str) -> Kind:
+        """Return the kind of an owner reference.
+
+        Raises:
+            NotReadError: the kind is unknown.
+        """
+        key = api_version, name
+        if key not in self._kinds:
+            try:
+                self._kinds[key] = self._source.find(api_version, name)
+            except NotReadError as error:
+                self._kinds[key] = error
+        return _known(self._kinds[key])
+
+    def fetch(self, kind: Kind, namespace: str, name: str) -> Stored | None:
+        """Return the state that an object had when it was first asked for; None if it did not exist.
+
+        Raises:
+            NotReadError: it could not be read.
+        """
+        key = kind, namespace, name
+        if key not in self._fetched:
+            try:
+                self._fetched[key] = self._source.fetch(kind, namespace, name)
+            except NotReadError as error:
+                self._fetched[key] = error
+        return _known(self._fetched[key])
+
+    def trouble(self) -> Sequence[NotEvaluated]:
+        """Return unreadable parts that are not whole kinds."""
+        return self._source.trouble()
+
+
+_Value = TypeVar("_Value")
+
+
+def _known(value: _Value | NotReadError) -> _Value:
+    if isinstance(value, NotReadError):
+        raise value
+    return value
 
 
 class _Cost(NamedTuple):
@@ -29,7 +110,7 @@ class _Cost(NamedTuple):
 def stored_changes(
     current: AuditReport, candidate: AuditReport, allocated: Mapping[ObjectName, Sequence[AllocatedGpus]]
 ) -> Iterator[Change]:
-    """Yield the owners that two audits of one dump decide differently, with the GPUs that are allocated to them."""
+    """Yield the owners that two audits of the same objects decide differently, with the GPUs that are allocated to them."""
     before = {audited.object: audited for audited in current.audited}
     after = {audited.object: audited for audited in candidate.audited}
     for name in {**before, **after}:
@@ -50,21 +131,6 @@ def stored_changes(
                 gpus=cost.gpus,
                 usd_per_hour=cost.usd_per_hour,
             )
-
-
-def nodes_at_risk(changes: Iterable[Change], inventory: Inventory) -> tuple[NodeRisk, ...]:
-    """Return the nodes with GPU Pods of newly denied owners, those with the most Pods first."""
-    denied = {change.object for change in changes if change.newly_denied}
-    pools = {node.name: node.node_pool for node in inventory.nodes}
-    owners: defaultdict[str, list[ObjectName]] = defaultdict(list)
-    for pod in inventory.pods:
-        if pod.node and pod.owner in denied:
-            owners[pod.node].append(pod.owner)
-    risks = (
-        NodeRisk(node, pools.get(node, ""), len(names), tuple(sorted(set(names), key=str)))
-        for node, names in owners.items()
-    )
-    return tuple(sorted(risks, key=lambda risk: (-risk.pods, risk.node)))
 
 
 def _decision(audited: Audited | None) -> Decision:
