@@ -34,6 +34,7 @@ PACKAGES = (
     "webhook/cli",
     "webhook/cluster",
     "webhook/config",
+    "webhook/fleet",
     "webhook/manifests",
     "webhook/operate",
     "webhook/own_policies",

@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "audit": _Command("audit.command", "report policy violations and GPU cost in a cluster"),
     "why": _Command("audit.why_command", "show which NodePools can launch a node for a Pod"),
     "simulate": _Command("simulate.command", "show what a candidate policy file would change"),
+    "fleet": _Command("fleet.command", "report on many clusters, from the tables of their audits"),
     "catalogue": _Command("audit.catalogue_command", "write the instance types of a cluster's nodes to a file"),
     "bench": _Command("testing.bench_command", "measure how long policies take on your objects"),
     "review": _Command("admission.review_command", "show the admission decision for one object"),

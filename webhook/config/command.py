@@ -24,6 +24,7 @@ from gpugate.webhook.config.published_schemas import (
     config_schema,
     project_schema,
 )
+from gpugate.webhook.fleet import model as fleet
 from gpugate.webhook.manifests.policy_file import PolicySource, policy_source, read_policy_file
 from gpugate.webhook.own_policies.catalog import OwnPaths
 from gpugate.webhook.project.find import FILE
@@ -137,6 +138,7 @@ _SCHEMAS: Final = {
     "catalogue": catalogue_schema,
     "why": why_json.schema,
     "simulation": simulation.schema,
+    "fleet": fleet.schema,
 }
 
 

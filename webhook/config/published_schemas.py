@@ -14,6 +14,7 @@ from gpugate.policies.sdk import catalogue
 from gpugate.webhook.admission import shadow_table
 from gpugate.webhook.audit import why_json
 from gpugate.webhook.audit.formats import json as audit_json
+from gpugate.webhook.fleet import model as fleet
 from gpugate.webhook.manifests.case_format import Asked, CaseFileFormat, Definition, Expect, FromFile, Merged, Setting
 from gpugate.webhook.project.read import ProjectConfig
 from gpugate.webhook.project.settings import SETTINGS
@@ -204,6 +205,7 @@ def published_schemas() -> Mapping[str, str]:
         "test-v1.schema.json": case_schema(),
         "audit-v1.schema.json": audit_json.schema(),
         "simulation-v1.schema.json": simulation.schema(),
+        "fleet-report-v1.schema.json": fleet.schema(),
         "shadow-v1.schema.json": shadow_table.schema(),
         "catalogue-v1.schema.json": catalogue_schema(),
         "why-v1.schema.json": why_json.schema(),

@@ -33,7 +33,7 @@ def render(report: AuditReport, presentation: Presentation) -> str:
     writer = csv.writer(out, quoting=csv.QUOTE_MINIMAL)
     writer.writerow(COLUMNS)
     for audited in report.audited:
-        writer.writerows(map(_cell, row) for row in _rows(audited, presentation))
+        writer.writerows(map(cell, row) for row in _rows(audited, presentation))
     return out.getvalue()
 
 
@@ -53,7 +53,8 @@ def _rows(audited: Audited, presentation: Presentation) -> Iterator[tuple[object
         yield Action.ALLOW.value, *where, *allocated, "", "", "", "", "", ""
 
 
-def _cell(value: object) -> object:
+def cell(value: object) -> object:
+    """Return a value for a cell; an apostrophe precedes texts that a spreadsheet would evaluate."""
     if not isinstance(value, str):
         return value
     text = "\n".join(map(plain, value.split("\n")))

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from fleets import NOW, Fleet, write_fleet
+
+from gpugate.webhook.fleet.evaluate import report_of_files
+from gpugate.webhook.fleet.files import FileError, open_source, runs_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from gpugate.webhook.audit.tables import Suffix
+
+SILENT = dt.timedelta(hours=36)
+
+
+def truncate(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def damage(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[4 : len(data) // 2] = b"\xff" * (len(data) // 2 - 4)
+    file.write_bytes(data)
+
+
+def foreign(file: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), file)
+
+
+def retype(file: Path) -> None:
+    rows = pq.read_table(file)
+    index = rows.schema.get_field_index("spend_usd")
+    pq.write_table(rows.set_column(index, "spend_usd", pa.array(["free"] * len(rows))), file)
+
+
+def rename(file: Path) -> None:
+    rows = pq.read_table(file)
+    index = rows.schema.get_field_index("cluster")
+    pq.write_table(rows.set_column(index, "cluster", pa.array(["another"] * len(rows))), file)
+
+
+def remove_newline(file: Path) -> None:
+    file.write_bytes(file.read_bytes().rstrip(b"\n"))
+
+
+def add_text(file: Path) -> None:
+    file.write_bytes(file.read_bytes() + b"not JSON\n")
+
+
+def drop_column(file: Path) -> None:
+    file.write_bytes(file.read_bytes().replace(b'"region"', b'"place"'))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "harm", "problem"),
+    [
+        ("parquet", truncate, "truncated or damaged: "),
+        ("parquet", empty, "truncated or damaged: "),
+        ("parquet", damage, "truncated or damaged: "),
+        ("parquet", foreign, "foreign schema: no column `cluster` and "),
+        ("parquet", retype, "foreign schema: column `spend_usd` is string instead of number"),
+        ("parquet", rename, "foreign: its rows have another cluster than its path"),
+        ("ndjson", truncate, "truncated: its last line, 1, is incomplete"),
+        ("ndjson", remove_newline, "truncated: its last line, 1, is incomplete"),
+        ("ndjson", add_text, "foreign schema or damaged: line 2: "),
+        ("ndjson", drop_column, "foreign schema or damaged: line 1: Object missing required field `region`"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named_and_the_others_counted(
+    tmp_path: Path, suffix: Suffix, harm: Callable[[Path], None], problem: str
+) -> None:
+    write_fleet(tmp_path, Fleet(clusters=2, days=1, objects=10, suffix=suffix))
+    file = next((tmp_path / "runs").rglob(f"cluster=cluster-000/*.{suffix}"))
+    harm(file)
+    report = report_of_files([str(tmp_path)], NOW, 30, SILENT)
+    assert [row.cluster for row in report.clusters] == ["cluster-001"]
+    assert len(report.problems) == 1
+    assert report.problems[0].startswith(f"{file}: {problem}")
+
+
+def test_a_missing_file_of_a_table_is_named(tmp_path: Path) -> None:
+    write_fleet(tmp_path, Fleet(clusters=2, days=1, objects=10))
+    file = next((tmp_path / "money").rglob("cluster=cluster-000/*.parquet"))
+    file.unlink()
+    report = report_of_files([str(tmp_path)], NOW, 30, SILENT)
+    assert report.problems == (f"{file}: missing: the run has no such file",)
+    assert report.totals.clusters == 2
+    assert {row.clusters for row in report.teams} == {1}
+
+
+def test_an_unreachable_path_is_named_and_the_others_counted(tmp_path: Path) -> None:
+    write_fleet(tmp_path / "here", Fleet(clusters=1, days=1, objects=10))
+    missing, unknown = tmp_path / "missing", "nowhere://bucket"
+    report = report_of_files([str(missing), unknown, str(tmp_path / "here")], NOW, 30, SILENT)
+    assert report.totals.clusters == 1
+    assert report.problems == (
+        f"{missing}: no table `runs`: `gpugate audit -o parquet={missing}` writes the tables",
+        "nowhere://bucket: Protocol not known: nowhere",
+    )
+
+
+def test_a_failing_bucket_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_fleet(tmp_path, Fleet(clusters=1, days=1, objects=10))
+    bucket = fsspec.filesystem("memory")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ConnectionError("connection refused")
+
+    monkeypatch.setattr(bucket, "ls", refuse)
+    report = report_of_files(["memory://audits", str(tmp_path)], NOW, 30, SILENT)
+    assert report.problems == ("memory://audits: cannot be listed: connection refused",)
+    assert report.totals.clusters == 1
+
+
+def test_a_bucket_gives_the_rows_of_a_directory(tmp_path: Path) -> None:
+    write_fleet(tmp_path, Fleet(clusters=1, days=2, objects=10))
+    bucket = fsspec.filesystem("memory")
+    name = f"memory://{tmp_path.name}-bucket"
+    bucket.put(str(tmp_path), name.removeprefix("memory:/"), recursive=True)
+    from_bucket = report_of_files([name], NOW, 30, SILENT)
+    assert from_bucket.problems == ()
+    assert from_bucket.clusters == report_of_files([str(tmp_path)], NOW, 30, SILENT).clusters
+
+
+def test_only_days_in_the_window_and_finished_files_are_listed(tmp_path: Path) -> None:
+    write_fleet(tmp_path, Fleet(clusters=1, days=5, objects=5))
+    folder = next((tmp_path / "runs").glob("dt=2026-11-23/*"))
+    (folder / "x.parquet.part").write_bytes(b"")
+    (tmp_path / "runs" / "README").write_text("ours")
+    runs = runs_of(open_source(str(tmp_path)), dt.date(2026, 11, 22), dt.date(2026, 11, 23))
+    assert [run.day for run in runs] == ["2026-11-22", "2026-11-23"]
+
+
+def test_a_run_in_both_formats_is_read_once_from_parquet(tmp_path: Path) -> None:
+    for suffix in ("parquet", "ndjson"):
+        write_fleet(tmp_path, Fleet(clusters=1, days=1, objects=5, suffix=suffix))
+    runs = runs_of(open_source(str(tmp_path)), dt.date(2026, 11, 1), dt.date(2026, 11, 30))
+    assert [run.suffix for run in runs] == ["parquet"]
+
+
+def test_a_source_without_library_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        fsspec.registry.known_implementations, "lost", {"class": "lost.Lost", "err": "Install lost-fs to access Lost"}
+    )
+    with pytest.raises(FileError, match="lost://bucket: Install lost-fs to access Lost"):
+        open_source("lost://bucket")

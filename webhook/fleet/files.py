@@ -1,0 +1,271 @@
+"""The files of the tables of audits, in directories and buckets: found, checked and read one by one.
+
+A file that is truncated, too large or of another schema is named and left out as a whole, because a part of a run gives wrong sums.
+The other files continue.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import fsspec
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gpugate.policies.engine.config import GpugateError
+from gpugate.webhook.audit.tables import TABLES, file_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from gpugate.webhook.audit.tables import Column, Suffix, Table, TableName
+
+MOST_BYTES: Final = 256 << 20
+"""Larger files are not read."""
+MOST_UNPACKED: Final = 1 << 30
+"""Parquet files whose columns take more bytes than this are not read."""
+_AT_ONCE: Final = 16
+"""Requests to a bucket at a time; files of a directory are read one after the other, which is faster there."""
+_NAME: Final = re.compile(r"dt=(\d{4}-\d{2}-\d{2})/cluster=([^/]+)/([^/]+)\.(parquet|ndjson)$")
+_DAY: Final = re.compile(r"dt=(\d{4}-\d{2}-\d{2})$")
+_TYPES: Final[Mapping[str, Any]] = {
+    "string": pa.string(),
+    "integer": pa.int64(),
+    "number": pa.float64(),
+    "boolean": pa.bool_(),
+    "time": pa.timestamp("us", "UTC"),
+    "date": pa.date32(),
+    "labels": pa.map_(pa.string(), pa.string()),
+}
+_FITS: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "string": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind),
+    "integer": pa.types.is_integer,
+    "number": lambda kind: pa.types.is_floating(kind) or pa.types.is_integer(kind),
+    "boolean": pa.types.is_boolean,
+    "time": pa.types.is_timestamp,
+    "date": pa.types.is_date,
+    "labels": pa.types.is_map,
+}
+
+
+class FileError(GpugateError):
+    """A file or a path is not read; the message says why."""
+
+
+class Source(NamedTuple):
+    """A directory or bucket with tables."""
+
+    name: str
+    files: Any  # Any: fsspec has no types
+    root: str
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether reading waits for a network."""
+        protocol = self.files.protocol
+        return not {"file", "local", "memory"} & {protocol, *(protocol if isinstance(protocol, tuple) else ())}
+
+    def path(self, file: str) -> str:
+        """Return a file with the name of the source."""
+        return f"{self.name.rstrip('/')}/{file}"
+
+
+class RunFile(NamedTuple):
+    """The files of a run in all tables."""
+
+    source: Source
+    day: str
+    cluster: str
+    run_id: str
+    suffix: Suffix
+
+    def of(self, table: TableName) -> str:
+        """Return the path of its file of a table, relative to the source."""
+        time = dt.datetime.fromisoformat(self.day).replace(tzinfo=dt.UTC)
+        return file_of(table, time, self.cluster, self.run_id, self.suffix)
+
+
+def open_source(name: str) -> Source:
+    """Return a directory, or a bucket by its URL.
+
+    Raises:
+        FileError: the URL is of an unknown kind, or its library is not installed.
+    """
+    try:
+        files, root = fsspec.core.url_to_fs(name)
+    except (ImportError, ValueError, OSError) as error:
+        raise FileError(f"{name}: {_one_line(error)}") from None
+    return Source(name, files, root)
+
+
+def runs_of(source: Source, first: dt.date, last: dt.date) -> list[RunFile]:
+    """Return the runs of the days from `first` to `last`, ordered; of a run in both formats the Parquet files.
+
+    Raises:
+        FileError: the source cannot be listed, or has no table of runs.
+    """
+    runs: dict[tuple[str, str, str], RunFile] = {}
+    try:
+        days = source.files.ls(f"{source.root.rstrip('/')}/runs", detail=False)
+        for folder in days:
+            day = _DAY.search(folder.rstrip("/"))
+            if day is None or not first.isoformat() <= day[1] <= last.isoformat():
+                continue
+            for path in source.files.find(folder):
+                name = _NAME.search(path)
+                if name is None:
+                    continue
+                run = RunFile(source, name[1], name[2], name[3], "parquet" if name[4] == "parquet" else "ndjson")
+                key = run.day, run.cluster, run.run_id
+                if key not in runs or run.suffix == "parquet":
+                    runs[key] = run
+    except FileNotFoundError:
+        raise FileError(
+            f"{source.name}: no table `runs`: `gpugate audit -o parquet={source.name}` writes the tables"
+        ) from None
+    except Exception as error:  # noqa: BLE001 -- each library of a bucket has errors of its own
+        raise FileError(f"{source.name}: cannot be listed: {_one_line(error)}") from None
+    return [runs[key] for key in sorted(runs)]
+
+
+def read_all(
+    runs: Sequence[RunFile], table: TableName, columns: Sequence[str], problems: list[str]
+) -> Iterator[pa.Table]:
+    """Yield the rows of runs in one table, each checked; files that cannot be read are added to `problems`."""
+
+    def read(run: RunFile) -> pa.Table | str:
+        try:
+            return read_file(run, table, columns)
+        except FileError as error:
+            return f"{run.source.path(run.of(table))}: {error}"
+
+    if any(run.source.is_remote for run in runs):
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            yield from _without(_ahead(threads, read, runs), problems)
+    else:
+        yield from _without(map(read, runs), problems)
+
+
+def _ahead(threads: ThreadPoolExecutor, read: Callable[[RunFile], Any], runs: Sequence[RunFile]) -> Iterator[Any]:
+    """Yield results in order, with a bounded number of them in memory."""
+    for start in range(0, len(runs), _AT_ONCE * 4):
+        yield from threads.map(read, runs[start : start + _AT_ONCE * 4])
+
+
+def _without(results: Iterable[Any], problems: list[str]) -> Iterator[pa.Table]:
+    for result in results:
+        if isinstance(result, str):
+            problems.append(result)
+        else:
+            yield result
+
+
+def read_file(run: RunFile, table: TableName, columns: Sequence[str]) -> pa.Table:
+    """Return the rows of a run with some columns, as the schema types them.
+
+    Raises:
+        FileError: the file is missing, unreadable, truncated, too large, of another schema, or of another run.
+    """
+    name = f"{run.source.root.rstrip('/')}/{run.of(table)}"
+    try:
+        # One byte more than allowed tells a file that is too large, without a request for its size.
+        data = run.source.files.cat_file(name, start=0, end=MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise FileError("missing: the run has no such file") from None
+    except Exception as error:  # noqa: BLE001 -- each library of a bucket has errors of its own
+        raise FileError(f"cannot be read: {_one_line(error)}") from None
+    if len(data) > MOST_BYTES:
+        raise FileError(f"larger than {MOST_BYTES >> 20} MiB")
+    read = _parquet if run.suffix == "parquet" else _ndjson
+    rows = read(data, TABLES[table], [column for column in TABLES[table].columns if column.name in columns])
+    for column, value in (("cluster", run.cluster), ("run_id", run.run_id)):
+        if len(rows) and not pc.all(pc.equal(rows[column], value)).as_py():
+            raise FileError(f"foreign: its rows have another {column} than its path")
+    return rows
+
+
+def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
+    """Return the types of columns as Arrow has them."""
+    return pa.schema([(column.name, _TYPES[column.type]) for column in columns])
+
+
+def _parquet(data: bytes, table: Table, columns: Sequence[Column]) -> pa.Table:
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+        if sum(group.total_byte_size for group in groups) > MOST_UNPACKED:
+            raise FileError(f"its columns take more than {MOST_UNPACKED >> 20} MiB")
+        schema = file.schema_arrow
+        _refuse_foreign(table, {field.name: field.type for field in schema})
+        names = [column.name for column in columns if column.name in schema.names]
+        rows = file.read(columns=names, use_threads=False)
+        arrays = [
+            rows[column.name].cast(_TYPES[column.type])
+            if column.name in names
+            else pa.nulls(len(rows), _TYPES[column.type])
+            for column in columns
+        ]
+        return pa.table(arrays, schema=arrow_schema(columns))
+    except (pa.ArrowException, OSError) as error:
+        raise FileError(f"truncated or damaged: {_one_line(error)}") from None
+
+
+def _refuse_foreign(table: Table, types: Mapping[str, Any]) -> None:
+    missing = [column.name for column in table.columns if not column.since and column.name not in types]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise FileError(f"foreign schema: no column `{missing[0]}`{more}")
+    for column in table.columns:
+        kind = types.get(column.name)
+        if kind is not None and not _FITS[column.type](kind):
+            raise FileError(f"foreign schema: column `{column.name}` is {kind} instead of {column.type}")
+
+
+_PYTHON: Final[Mapping[str, Any]] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "time": dt.datetime,
+    "date": dt.date,
+    "labels": dict[str, str],
+}
+
+
+def _ndjson(data: bytes, table: Table, columns: Sequence[Column]) -> pa.Table:
+    decoder = msgspec.json.Decoder(_row_type(table))
+    values: list[tuple[Any, ...]] = []
+    if data and not data.endswith(b"\n"):
+        lines = data.count(b"\n") + 1
+        raise FileError(f"truncated: its last line, {lines}, is incomplete")
+    for number, line in enumerate(data.splitlines(), 1):
+        try:
+            row = decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeError) as error:
+            raise FileError(f"foreign schema or damaged: line {number}: {_one_line(error)}") from None
+        values.append(tuple(getattr(row, column.name) for column in columns))
+    schema = arrow_schema(columns)
+    by_column = zip(*values, strict=True) if values else [()] * len(columns)
+    return pa.table([pa.array(each, field.type) for each, field in zip(by_column, schema, strict=True)], schema=schema)
+
+
+def _row_type(table: Table) -> type[msgspec.Struct]:
+    """Return a type for the rows of a table; columns that were added later may be missing, and unknown ones are passed over."""
+    required = [(column.name, _kind(column)) for column in table.columns if not column.since]
+    added = [(column.name, _kind(column) | None, None) for column in table.columns if column.since]
+    return msgspec.defstruct(f"{table.name}_row", [*required, *added])
+
+
+def _kind(column: Column) -> Any:
+    kind = _PYTHON[column.type]
+    return kind | None if column.nullable else kind
+
+
+def _one_line(error: BaseException) -> str:
+    first = str(error).strip().partition("\n")[0][:200]
+    return first or type(error).__name__

@@ -1,0 +1,316 @@
+"""The views over the tables of audits, as expressions that any engine of Ibis evaluates.
+
+A cluster counts with its last run in the window, if it is recent enough: earlier runs, runs of selected objects and runs from the
+future are in no sum. Times are whole seconds since 1970 in UTC, because engines differ in what a time zone means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import ibis
+
+from gpugate.webhook.audit.tables import SCHEMA
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpugate.webhook.audit.tables import TableName
+
+DAY: Final = 86_400
+WEEK: Final = 7 * DAY
+TOLERANCE: Final = 600
+"""Seconds by which clocks of two machines may differ."""
+WORST: Final = 20
+_CENT: Final = 0.005
+
+# What the views read of each table: files are staged with these columns only.
+_RUN: Final = ("cluster", "run_id", "time")
+_ACTIONS: Final = ("deny", "warn")
+COLUMNS: Final[Mapping[TableName, tuple[str, ...]]] = {
+    "runs": (
+        *_RUN, "schema_name", "gpugate", "cluster_uid", "region", "policy_hash", "policy_mode", "selection", "coverage",
+        "use_coverage", "clock_ahead_seconds", *_ACTIONS, "pending_pods", "gpus", "spend_usd", "allocated_usd",
+        "unallocated_usd", "at_risk_usd", "parked_usd", "idle_usd", "unbounded", "unbounded_usd",
+    ),
+    "money": (
+        *_RUN, "dimension", "name", *_ACTIONS, "gpus", "usd", "at_risk_usd", "parked_usd", "idle_usd", "unbounded",
+        "unbounded_usd",
+    ),
+    "objects": (
+        *_RUN, "api_version", "kind", "namespace", "name", "team", "action", "findings", "gpus", "usd", "parked_usd",
+        "idle_usd",
+    ),
+    "findings": (*_RUN, "api_version", "kind", "namespace", "name", "policy", "action"),
+    "exemptions": (
+        *_RUN, "position", "policies", "kinds", "namespaces", "names", "owner", "reason", "expires", "state",
+    ),
+}  # fmt: skip
+
+Tables = dict[str, Any]  # Any: Ibis has no types
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which runs a report counts.
+
+    Attributes:
+        now: the time of the report in seconds since 1970; a number, or an expression for views that are evaluated later.
+        days: how many days before it are read.
+        silent_after: a cluster whose last run is older than this many seconds does not report.
+    """
+
+    now: Any
+    days: int = 30
+    silent_after: int = 36 * 3600
+
+
+def selected_runs(runs: Any, window: Window) -> Tables:
+    """Return the views of runs: `counted`, `last`, `current` (last and recent), `silent` and `base` (a week before the last)."""
+    timed = runs.mutate(at=runs.time.epoch_seconds().cast("int64"))
+    timed = timed.mutate(day=_floor_day(timed.at)).filter(timed.at > window.now - window.days * DAY)
+    ours = timed.filter(timed.schema_name == SCHEMA)
+    counted = ours.filter(ours.at <= window.now + TOLERANCE, ours.selection == "")
+    last = _latest(counted, ["cluster"])
+    is_recent = last.at > window.now - window.silent_after
+    mark = last.select("cluster", last_at=last.at, last_id=last.run_id)
+    before = counted.join(mark, "cluster")
+    before = before.filter(before.at <= before.last_at - WEEK)
+    return {
+        "timed": timed,
+        "counted": counted,
+        "last": last,
+        "current": last.filter(is_recent),
+        "silent": last.filter(~is_recent),
+        "base": _latest(before.drop("last_at", "last_id"), ["cluster"]),
+    }
+
+
+def views(tables: Mapping[str, Any], window: Window) -> Tables:
+    """Return the views of a report by name, over tables of Ibis that have at least `COLUMNS`."""
+    runs = selected_runs(tables["runs"], window)
+    current, base = runs["current"], runs["base"]
+    money = tables["money"].join(current.select("cluster", "run_id"), ["cluster", "run_id"])
+    return {
+        "fleet_totals": current.aggregate(
+            clusters=current.count(),
+            without_cost=current.spend_usd.isnull().cast("int64").sum().coalesce(0),
+            coverage=current.coverage.min(),
+            **_sums(current, "spend_usd", "allocated_usd", "unallocated_usd"),
+        ),
+        "fleet_clusters": current.select(
+            "cluster", "region", "run_id", "at", "gpugate", "policy_hash", "policy_mode", "coverage", "use_coverage", "gpus",
+            "spend_usd", "allocated_usd", "unallocated_usd", "idle_usd", "parked_usd", "at_risk_usd", "unbounded",
+            "unbounded_usd", "deny", "warn",
+        ).order_by(_most(current.spend_usd), "cluster"),
+        "fleet_regions": _ordered(
+            current.group_by(name=current.region).aggregate(
+                clusters=current.count(), **_sums(current, "spend_usd", "allocated_usd", "unallocated_usd")
+            )
+        ),
+        "fleet_teams": _groups(money, "team", "usd"),
+        "fleet_policies": _groups(money, "policy", None),
+        "fleet_worst_objects": _worst_objects(tables, current),
+        "fleet_regressions": _regressions(current, base),
+        "fleet_policy_regressions": _policy_regressions(tables["money"], current, base),
+        "fleet_silent_clusters": runs["silent"].select("cluster", "region", "at", "spend_usd").order_by("at", "cluster"),
+        "fleet_policy_versions": _policy_versions(current),
+        "fleet_expired_exemptions": _expired(tables["exemptions"], current, window),
+        "fleet_daily": _daily(runs["counted"]),
+        "fleet_faults": _faults(runs["timed"], window),
+    }  # fmt: skip
+
+
+def _floor_day(at: Any) -> Any:
+    return ((at - at % DAY) / DAY).cast("int64")
+
+
+def _latest(runs: Any, by: list[str]) -> Any:
+    """Return the last run of each group; runs of the same second are in the order of their ids."""
+    order = ibis.window(group_by=by, order_by=[ibis.desc("at"), ibis.desc("run_id")])
+    ranked = runs.mutate(rank=ibis.row_number().over(order))
+    return ranked.filter(ranked["rank"] == 0).drop("rank")
+
+
+def _sums(rows: Any, spend: str | None, allocated: str | None, unallocated: str | None) -> Tables:
+    unknown = ibis.null("float64")
+    return {
+        "gpus": rows.gpus.sum(),
+        "spend_usd": rows[spend].sum() if spend else unknown,
+        "allocated_usd": rows[allocated].sum() if allocated else unknown,
+        "unallocated_usd": rows[unallocated].sum() if unallocated else unknown,
+        "idle_usd": rows.idle_usd.sum(),
+        "parked_usd": rows.parked_usd.sum(),
+        "at_risk_usd": rows.at_risk_usd.sum(),
+        "unbounded": rows.unbounded.sum(),
+        "unbounded_usd": rows.unbounded_usd.max(),
+        "deny": rows.deny.sum().coalesce(0),
+        "warn": rows.warn.sum().coalesce(0),
+    }
+
+
+def _most(amount: Any) -> Any:
+    return ibis.desc(amount.coalesce(0))
+
+
+def _ordered(groups: Any) -> Any:
+    order = (groups.spend_usd, groups.at_risk_usd, groups.deny, groups.warn)
+    return groups.order_by(*map(_most, order), "name")
+
+
+def _groups(money: Any, dimension: str, usd: str | None) -> Any:
+    rows = money.filter(money.dimension == dimension)
+    return _ordered(rows.group_by("name").aggregate(clusters=rows.cluster.nunique(), **_sums(rows, usd, usd, None)))
+
+
+_OBJECT: Final = ("cluster", "run_id", "api_version", "kind", "namespace", "name")
+
+
+def _worst_objects(tables: Mapping[str, Any], current: Any) -> Any:
+    objects = tables["objects"].join(current.select("cluster", "run_id"), ["cluster", "run_id"])
+    wasted = objects.idle_usd.coalesce(0) + objects.parked_usd.coalesce(0)
+    at_risk = ibis.ifelse(objects.action == "deny", objects.usd.coalesce(0), 0.0)
+    rated = objects.mutate(idle_or_parked_usd=wasted, loss_usd=ibis.greatest(wasted, at_risk))
+    rated = rated.filter((rated.loss_usd > _CENT) | (rated.action == "deny"))
+    order = [ibis.desc("loss_usd"), ibis.desc("gpus"), ibis.desc("findings"), *_OBJECT]
+    worst = rated.order_by(order).limit(WORST)
+    found = tables["findings"].join(worst.select(*_OBJECT, "action"), [*_OBJECT, "action"])
+    deciding = found.group_by(list(_OBJECT)).aggregate(policy=found.policy.min())
+    named = worst.left_join(deciding, list(_OBJECT))
+    return named.order_by(order).select(
+        "cluster", "kind", "namespace", "name", "team", "action", "gpus", "usd", "loss_usd", "idle_or_parked_usd", "findings",
+        policy=named.policy.coalesce(""),
+    )  # fmt: skip
+
+
+def _regressions(current: Any, base: Any) -> Any:
+    """Return what grew by more than a cent or an object in a cluster, and coverage that fell."""
+    then = base.rename(lambda name: name if name == "cluster" else f"then_{name}")
+    pair = current.join(then, "cluster")
+    # Of runs with other modes, the numbers of denied objects say nothing about the cluster.
+    pair = pair.filter(pair.policy_mode == pair.then_policy_mode)
+    caveat = ibis.cases(
+        (pair.coverage > pair.then_coverage + _CENT, "more was evaluated than then"),
+        (pair.policy_hash != pair.then_policy_hash, "the policy file changed"),
+        (pair.gpugate != pair.then_gpugate, "gpugate changed"),
+        else_="",
+    )
+    measured = pair.use_coverage > pair.then_use_coverage + _CENT
+    of_use = ibis.ifelse(measured.coalesce(False), "the use of more GPUs is known than then", caveat)
+    wasted, wasted_then = (
+        pair.idle_usd + pair.parked_usd.coalesce(0),
+        pair.then_idle_usd + pair.then_parked_usd.coalesce(0),
+    )
+    figures = (
+        ("idle or parked, USD per hour", wasted_then, wasted, of_use),
+        ("at risk, USD per hour", pair.then_at_risk_usd, pair.at_risk_usd, caveat),
+        ("unallocated, USD per hour", pair.then_unallocated_usd, pair.unallocated_usd, ibis.literal("")),
+        ("objects that would be denied", pair.then_deny, pair.deny, caveat),
+        ("Pods that wait for a node", pair.then_pending_pods, pair.pending_pods, ibis.literal("")),
+        ("unbounded NodePools and autoscalers", pair.then_unbounded, pair.unbounded, ibis.literal("")),
+    )
+    rows = [
+        pair.select(
+            "cluster",
+            figure=ibis.literal(figure),
+            before=before.cast("float64"),
+            now=now.cast("float64"),
+            change=now.cast("float64") - before.cast("float64"),
+            caveat=why,
+        )
+        for figure, before, now, why in figures
+    ]
+    fell = pair.select(
+        "cluster", figure=ibis.literal("coverage, percent"), before=pair.then_coverage * 100, now=pair.coverage * 100,
+        change=(pair.then_coverage - pair.coverage) * 100, caveat=ibis.literal(""),
+    )  # fmt: skip
+    worse = ibis.union(*rows, fell)
+    worse = worse.filter(worse.change > _CENT)
+    worse = worse.mutate(change=worse.now - worse.before)
+    return worse.order_by("figure", ibis.desc(worse.change.abs()), "cluster")
+
+
+def _policy_regressions(money: Any, current: Any, base: Any) -> Any:
+    both = current.join(base.select("cluster", then_id=base.run_id, then_mode=base.policy_mode), "cluster")
+    both = both.filter(both.policy_mode == both.then_mode)
+    policies = money.filter(money.dimension == "policy")
+    found = policies.deny + policies.warn
+    zero = ibis.literal(0, "int64")
+
+    def of(run_ids: Any, **counts: Any) -> Any:
+        return policies.mutate(**counts).join(run_ids, ["cluster", "run_id"])[["cluster", "name", "before", "now"]]
+
+    rows = ibis.union(
+        of(both.select("cluster", "run_id"), before=zero, now=found),
+        of(both.select("cluster", run_id=both.then_id), before=found, now=zero),
+    )
+    grown = rows.group_by(["cluster", "name"]).aggregate(before=rows.before.sum(), now=rows.now.sum())
+    grown = grown.filter(grown.now > grown.before)
+    by_policy = grown.group_by(policy=grown.name).aggregate(
+        clusters=grown.count(), before=grown.before.sum(), now=grown.now.sum(), change=(grown.now - grown.before).sum()
+    )
+    return by_policy.order_by(ibis.desc("change"), "policy")
+
+
+def _policy_versions(current: Any) -> Any:
+    groups = current.group_by(["policy_hash", "gpugate", "policy_mode"]).aggregate(
+        clusters=current.count(), example=current.cluster.min()
+    )
+    return groups.order_by(ibis.desc("clusters"), "policy_hash", "gpugate", "policy_mode")
+
+
+def _expired(exemptions: Any, current: Any, window: Window) -> Any:
+    rows = exemptions.join(current.select("cluster", "run_id"), ["cluster", "run_id"])
+    # The last day of an exemption counts whole, so it has expired when the next one begins.
+    end = rows.expires.cast("timestamp").epoch_seconds().cast("int64") + DAY
+    rows = rows.filter((rows.state == "expired") | (end <= window.now))
+    by = ["policies", "kinds", "namespaces", "names", "owner", "reason", "expires"]
+    groups = rows.group_by(by).aggregate(clusters=rows.cluster.nunique(), example=rows.cluster.min())
+    return groups.order_by("expires", ibis.desc("clusters"), *by[:-1])
+
+
+def _daily(counted: Any) -> Any:
+    runs = _latest(counted, ["cluster", "day"])
+    wasted = runs.idle_usd + runs.parked_usd.coalesce(0)
+    days = runs.group_by("day").aggregate(
+        clusters=runs.count(),
+        spend_usd=runs.spend_usd.sum(),
+        idle_or_parked_usd=wasted.sum(),
+        at_risk_usd=runs.at_risk_usd.sum(),
+        deny=runs.deny.sum(),
+    )
+    return days.order_by("day")
+
+
+def _faults(timed: Any, window: Window) -> Any:
+    def grouped(rows: Any, fault: str, detail: Any, by: str = "cluster") -> Any:
+        return rows.group_by(cluster=rows[by]).aggregate(
+            fault=ibis.literal(fault), runs=rows.count(), detail=detail(rows)
+        )
+
+    foreign = timed.filter(timed.schema_name != SCHEMA)
+    ours = timed.filter(timed.schema_name == SCHEMA)
+    future = ours.filter(ours.at > window.now + TOLERANCE)
+    clock = ours.filter(ours.clock_ahead_seconds.abs() > TOLERANCE)
+    partial = ours.filter(ours.selection != "")
+    whole = ours.filter(ours.at <= window.now + TOLERANCE, ours.selection == "")
+    by_day = whole.group_by(["cluster", "day"]).aggregate(on_day=whole.count())
+    more = by_day.filter(by_day.on_day > 1)
+    repeated = more.group_by("cluster").aggregate(
+        fault=ibis.literal("repeated"), runs=(more.on_day - 1).sum(), detail=more.count().cast("string")
+    )
+    known = whole.filter(whole.cluster_uid != "")
+    uids = known.group_by("cluster").aggregate(
+        fault=ibis.literal("identity"), runs=known.count(), number=known.cluster_uid.nunique()
+    )
+    several = uids.filter(uids.number > 1)
+    faults = ibis.union(
+        grouped(foreign, "schema", lambda rows: rows.schema_name.min()),
+        grouped(future, "future", lambda rows: rows.at.max().cast("string")),
+        grouped(clock, "clock", lambda rows: rows.clock_ahead_seconds.max().round().cast("int64").cast("string")),
+        grouped(partial, "selection", lambda rows: rows.selection.min()),
+        repeated,
+        several.select("cluster", "fault", "runs", detail=several.number.cast("string")),
+    )
+    return faults.order_by("fault", "cluster")
