@@ -65,13 +65,18 @@ class Side:
         """Create objects, which have to be admitted; returns the last one as it is stored.
 
         A NodePool is judged as it is written, for EC2, and created with a node class of simulated nodes. There is one,
-        `default`; another `node_class` does not exist.
+        `default`; another `node_class` does not exist. What follows a NodePool is created once Karpenter has validated the
+        pool: for a Pod that comes earlier it says that no pool fits, and nothing more about that Pod for five minutes
+        (Karpenter v1.14.1, `PodFailedToScheduleEvent`).
         """
         stored: Object = {}
         for each in map(self._here, objects):
             if each["kind"] == "NodePool" and self.guarded:
                 self._made(each, dry_run=True)
             stored = self._made(_simulated(each, node_class))
+            if each["kind"] == "NodePool":
+                uid = stored["metadata"]["uid"]
+                self.until(lambda uid=uid: self._is_validated(uid), "Karpenter has validated the NodePool")
         return stored
 
     def asked(self, obj: Object) -> Answer:
@@ -154,6 +159,11 @@ class Side:
         said = {event["reason"]: event["message"][:_LAST_LENGTH] for event in self._events()}
         now = {f"Pod {pod['metadata']['name']}": str(pod.get("status"))[:_LAST_LENGTH] for pod in self.pods()}
         return "".join(f"\n  {reason}: {message}" for reason, message in (said | now).items())
+
+    def _is_validated(self, uid: str) -> bool:
+        pools = [pool for pool in self._watched.of("NodePool") if pool["metadata"]["uid"] == uid]
+        conditions = [each for pool in pools for each in pool.get("status", {}).get("conditions", ())]
+        return any(each["type"] == "Ready" and each["status"] != "Unknown" for each in conditions)
 
     def _events(self) -> list[Object]:
         return [event for event in self._watched.of("Event") if self._is_about(event)]
