@@ -19,6 +19,7 @@ from api_server.errors import TransportError
 from api_server.responses import HttpAnswer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 HEADERS = {
@@ -27,6 +28,8 @@ HEADERS = {
     "Content-Type": "application/json",
     "Accept-Encoding": "gzip",
 }
+# A webhook under load asks for them (`e2e/api_server_answers/test_retries.py`).
+MOST_RETRIES = 10
 
 
 class Client:
@@ -56,13 +59,16 @@ class Client:
         self.opened = 0
 
     def post(self, body: bytes, timeout_seconds: float) -> HttpAnswer:
-        """Send a body and return the answer, whatever its status.
+        """Send a body, again where the webhook asks for that, and return the last answer, whatever its status.
 
         Raises:
             TransportError: no answer came, or not in time.
         """
         deadline = time.monotonic() + timeout_seconds
         target = f"{self._path}?timeout={math.ceil(timeout_seconds)}s"
+        return retried(lambda: self._post(target, body, deadline), deadline)
+
+    def _post(self, target: str, body: bytes, deadline: float) -> HttpAnswer:
         connection: TlsConnection | None = None
         try:
             connection = self._connection(deadline)
@@ -113,6 +119,23 @@ class Client:
     def _drop(connection: TlsConnection | None) -> None:
         if connection is not None:
             connection.close()
+
+
+def retried(call: Callable[[], HttpAnswer], deadline: float) -> HttpAnswer:
+    """Repeat a call that is answered with 429 or 5xx and a number of seconds to wait; return the last answer.
+
+    Args:
+        call: sends the request; raises after the deadline.
+        deadline: the time on the monotonic clock at which no call waits any longer.
+    """
+    answer = call()
+    for _ in range(MOST_RETRIES):
+        seconds = answer.headers.get("retry-after", "")
+        if not (answer.status == http.client.TOO_MANY_REQUESTS or answer.status >= 500) or not seconds.isdecimal():
+            break
+        time.sleep(max(0.0, min(int(seconds), deadline - time.monotonic())))
+        answer = call()
+    return answer
 
 
 def _left(deadline: float) -> float:
