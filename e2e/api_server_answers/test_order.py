@@ -46,14 +46,16 @@ def test_only_validating_webhooks_are_asked_side_by_side(
 
     def behaviour(call: Call) -> HttpAnswer:
         try:
-            both.wait(timeout=2)
+            # Those that are not asked side by side wait in vain.
+            both.wait(timeout=15 if at_once else 2)
         except threading.BrokenBarrierError:
             return allow(call)
         met.append(call.path)
         return allow(call)
 
     stub.behaviour = behaviour
-    with registrar.registered(phase, registrar.hook("/one"), registrar.hook("/two")):
+    hooks = [registrar.hook(path, timeoutSeconds=20) for path in ("/one", "/two")]
+    with registrar.registered(phase, *hooks):
         assert registrar.try_create().ok
     assert bool(met) == at_once
 
