@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from cluster.api import Api
 
-PATIENCE_SECONDS = 30
+HERE = Path(__file__).parent
+PATIENCE_SECONDS = 60
 # Starts a control plane in a folder, and waits to be ended.
 RUN = """
 import signal, sys, time
@@ -115,11 +116,9 @@ def test_a_program_that_cannot_be_run(programs: Path, data: Path) -> None:
 def test_free_ports_are_of_one_process() -> None:
     ports = free_ports(20)
 
-    reserved = "import sys; from cluster.ports import _reserve; _reserve(int(sys.argv[1]))"
+    reserve = [sys.executable, "-c", "import sys; from cluster.ports import _reserve; _reserve(int(sys.argv[1]))"]
     for port in ports[:2]:
-        ran = subprocess.run(
-            [sys.executable, "-c", reserved, str(port)], cwd=Path(__file__).parent, capture_output=True, check=False
-        )  # noqa: S603 -- ours
+        ran = subprocess.run([*reserve, str(port)], cwd=HERE, capture_output=True, check=False)  # noqa: S603 -- ours
         assert b"already in use" in ran.stderr
     assert len(set(ports)) == 20
     for port in ports:
@@ -146,7 +145,7 @@ def test_a_definition_that_is_refused(api: Api) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_run_that_is_ended_half_way(programs: Path, data: Path, number: signal.Signals) -> None:
     replace(programs / "kube-apiserver", "exec sleep 600")
-    command = [sys.executable, "-c", RUN, str(Path(__file__).parent), str(data)]
+    command = [sys.executable, "-c", RUN, str(HERE), str(data)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as run:  # noqa: S603 -- ours
         wait_until((data / "kube-apiserver.log").exists)
         assert len(running_from(data)) > 1
