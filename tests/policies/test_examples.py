@@ -18,6 +18,7 @@ from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
+from gpugate.webhook.admission.redaction import Vocabulary, library_texts, redacted
 from gpugate.webhook.manifests.documents import Document, Positions, read_text
 from gpugate.webhook.manifests.load import RunFacts
 from gpugate.webhook.testing.expect_comments import Expected, role_of
@@ -154,6 +155,37 @@ def test_as_an_unchanged_update_it_finds_the_same_and_holds_nothing_up(file: Pat
     assert max((finding.stance for finding in verdict.findings), default=Stance.OFF) <= Stance.WARN
     assert verdict.operations == ()
     assert verdict.allowed
+
+
+def decisions(verdict: Verdict) -> list[tuple[object, ...]]:
+    """What each policy decides, without messages and paths."""
+    return [
+        (
+            outcome.policy,
+            sorted(finding.stance for finding in outcome.findings),
+            bool(outcome.patches),
+            bool(outcome.skipped),
+        )
+        for outcome in verdict.outcomes
+    ]
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    return Vocabulary(library_texts())
+
+
+def recorded(request: Request) -> Request:
+    """The request as a record of reviews contains it."""
+    obj, old = (value and redacted(value, vocabulary()) for value in (request.object, request.old_object))
+    return replace(request, object=obj, old_object=old)
+
+
+@examples
+def test_from_a_record_of_it_and_of_the_cluster_it_is_decided_alike(file: Path) -> None:
+    example = library_example(file)
+    of_record = replace(example, context=tuple(map(recorded, example.context)))
+    assert decisions(judge(of_record, recorded(example.request))) == decisions(as_written(file))
 
 
 @examples
