@@ -97,6 +97,12 @@ SHADOW_OUTCOMES: Final = Metric(
     "Decisions of a policy by the policy file in force (from) and by the shadow policy file (to), unless both allow.",
     ("policy", "kind", "operation", "from", "to"),
 )
+RECORD_REVIEWS: Final = Metric(
+    "gpugate_record_reviews_total",
+    "counter",
+    "Answered reviews for the record, by result: recorded, repeated (counted on an equal one), dropped under load, or failed.",
+    ("result",),
+)
 FRONT_EVENTS: Final = Metric(
     "gpugate_server_events_total",
     "counter",
@@ -234,6 +240,7 @@ METRICS: Final = (
     OUTCOMES,
     SHADOW_REVIEWS,
     SHADOW_OUTCOMES,
+    RECORD_REVIEWS,
     FRONT_EVENTS,
     CONNECTIONS,
     BODY_BYTES,
@@ -337,6 +344,7 @@ class Metrics:
         self._outcomes = _Children(self._counter(OUTCOMES))
         self._shadow_reviews = _Children(self._counter(SHADOW_REVIEWS))
         self._shadow_outcomes = _Children(self._counter(SHADOW_OUTCOMES))
+        self._record_reviews = _Children(self._counter(RECORD_REVIEWS))
         failed = self._counter(FAILED_REVIEWS)
         self._failed = {code: failed.labels(str(code)) for code in _CODES}
         self._other_failed = failed.labels(OTHER)
@@ -394,6 +402,10 @@ class Metrics:
     def shadow_result(self, result: str) -> None:
         """Count an answered review for the shadow policy file."""
         self._shadow_reviews[(result,)].inc()
+
+    def record_result(self, result: str, reviews: int) -> None:
+        """Count answered reviews for the record."""
+        self._record_reviews[(result,)].inc(reviews)
 
     def shadow_pair(self, request: Request, pair: Pair) -> None:
         """Count the decisions of a policy on a request by both policy files."""

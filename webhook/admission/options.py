@@ -66,6 +66,21 @@ class Keeping:
 
 
 @dataclass(frozen=True, slots=True)
+class Recording:
+    """Where and how much of the answered reviews is recorded.
+
+    Attributes:
+        folder: the directory of the files.
+        fraction: the part of all reviews, above 0 and up to 1.
+        most_bytes: the limit of all files in the directory.
+    """
+
+    folder: Path
+    fraction: float = 1.0
+    most_bytes: int = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
 class ServeOptions:
     """The options with which the server starts.
 
@@ -92,6 +107,7 @@ class ServeOptions:
         namespace: the namespace of the webhook; empty outside a cluster.
         service: the Service of the webhook, on which Events are created.
         trace: whether to create a span for each review.
+        recording: where to record answered reviews; None does not.
     """
 
     host: str
@@ -114,3 +130,4 @@ class ServeOptions:
     namespace: str = ""
     service: str = "gpugate"
     trace: bool = False
+    recording: Recording | None = None

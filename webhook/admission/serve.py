@@ -11,7 +11,7 @@ import shlex
 import sys
 from collections import Counter
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING, Final
 
 from gpugate import __version__
@@ -26,6 +26,7 @@ from gpugate.webhook.admission.options import ServeError, ServeOptions
 from gpugate.webhook.admission.policy_events import PolicyEvents
 from gpugate.webhook.admission.policy_guard import Guard, Guarding, Trial, trial
 from gpugate.webhook.admission.policy_reload import PolicyFileWatch, Reload, RulesFiles
+from gpugate.webhook.admission.redaction import Vocabulary, library_texts
 from gpugate.webhook.admission.serve_worker import run_expensive, run_worker
 from gpugate.webhook.admission.shared import Shared, SharedShadow, now
 from gpugate.webhook.admission.workers import Board, Supervisor
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     import socket
 
     from gpugate.policies.engine.ruleset import Ruleset
-    from gpugate.webhook.admission.options import Keeping
+    from gpugate.webhook.admission.options import Keeping, Recording
     from gpugate.webhook.admission.policy_reload import RulesContent
     from gpugate.webhook.admission.workers import WorkerExit
 
@@ -171,6 +172,8 @@ def serve(options: ServeOptions) -> int:
             guarding,
             shadow,
         )
+        if options.recording is not None:
+            _prepare_recording(shared, options.recording)
         return _Parent(shared).run()
 
 
@@ -198,6 +201,19 @@ def _shadow(options: ServeOptions, guarding: Guarding, folder: Path) -> SharedSh
     except Exception as error:  # noqa: BLE001 -- no shadow policy file may prevent reviews
         shadow.error = str(error) if isinstance(error, GpugateError) else f"cannot be used ({described(error)})"
     return shadow
+
+
+def _prepare_recording(shared: Shared, recording: Recording) -> None:
+    """Read the words that a record may contain, and report a directory that cannot be used; reviews are answered anyway."""
+    shared.vocabulary = Vocabulary(library_texts(), shared.policy_texts())
+    try:
+        recording.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with TemporaryFile(dir=recording.folder):
+            pass
+    except OSError as error:
+        shared.log.event(
+            "warning", "reviews cannot be recorded", folder=str(recording.folder), reason=error.strerror or ""
+        )
 
 
 def _check_own(content: RulesContent, guarding: Guarding) -> None:

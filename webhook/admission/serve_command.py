@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gpugate.policies.sdk import quantity
 from gpugate.webhook.cli import options
 from gpugate.webhook.cli.options import Parser, UsageError, checked_url, duration
 from gpugate.webhook.registration import flags as meant_flags
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # Kubernetes mounts this file into every Pod with a ServiceAccount token.
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_SMALLEST_RECORD: Final = 1 << 20
+_LARGEST_RECORD: Final = 1 << 40
 _SHORTEST_LEAF: Final = dt.timedelta(seconds=4)
 
 
@@ -183,11 +186,12 @@ def main(arguments: Sequence[str]) -> int:
     args = parser().parse_args(arguments)
     if (args.tls_cert is None) is not (args.tls_key is None):
         raise UsageError("--tls-cert and --tls-key go together")
+    amounts = _recorded_amounts(args)
     names = tuple(args.tls_san or (_environment("tls_san") or "").replace(",", " ").split())
     numbers = {number.flag: _checked(number, getattr(args, _name(number.flag))) for number in _NUMBERS}
     try:
         from gpugate.webhook.admission.front.limits import Limits  # noqa: PLC0415 -- imports the whole server
-        from gpugate.webhook.admission.options import API_SERVER  # noqa: PLC0415 -- as below
+        from gpugate.webhook.admission.options import API_SERVER, Recording  # noqa: PLC0415 -- as below
         from gpugate.webhook.admission.serve import ServeOptions, serve  # noqa: PLC0415 -- as above
         from gpugate.webhook.cluster.options import detect_cluster  # noqa: PLC0415 -- as above
     except ModuleNotFoundError as error:
@@ -220,6 +224,7 @@ def main(arguments: Sequence[str]) -> int:
             namespace=args.namespace or _pod_namespace(),
             service=args.service,
             trace=args.trace,
+            recording=Recording(args.record, *amounts) if args.record else None,
         ),
     )
 
@@ -245,6 +250,7 @@ def parser() -> argparse.ArgumentParser:
         "policy file to compare with: evaluate answered reviews by it, without an effect",
     )
     options.add_policy_path(policies)
+    _add_record(command)
     _add_cluster(command)
     certificate = command.add_argument_group("certificate files")
     _add_file(certificate, "--tls-cert", "certificate chain, PEM (default: a new certificate at each start)")
@@ -264,6 +270,55 @@ def parser() -> argparse.ArgumentParser:
         help="send a span for each review with OTLP; the variables OTEL_* configure it; needs gpugate[tracing]",
     )
     return command
+
+
+def _add_record(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("record of reviews")
+    folder = _environment("record")
+    group.add_argument(
+        "--record",
+        type=Path,
+        metavar="DIR",
+        default=Path(folder) if folder else None,
+        help="record answered reviews in this directory, without secrets, for `gpugate simulate --from DIR`",
+    )
+    group.add_argument(
+        "--record-fraction",
+        metavar="F",
+        default=_environment("record_fraction") or "1",
+        help="part of all reviews to record, above 0 and up to 1 (default: 1)",
+    )
+    group.add_argument(
+        "--record-max",
+        metavar="SIZE",
+        default=_environment("record_max") or "256Mi",
+        help="size of all files in the directory; the oldest are removed (default: 256Mi)",
+    )
+
+
+def _recorded_amounts(args: argparse.Namespace) -> tuple[float, int]:
+    """Return the part of all reviews to record, and the bytes of all files.
+
+    Raises:
+        UsageError: the fraction or the size is invalid.
+    """
+    try:
+        fraction = float(args.record_fraction)
+    except ValueError:
+        fraction = 0.0
+    if not 0 < fraction <= 1:
+        raise UsageError(_wrong("--record-fraction", args.record_fraction, "is not a number above 0 and up to 1"))
+    size = quantity.parse_or_none(args.record_max)
+    if size is None or not _SMALLEST_RECORD <= size <= _LARGEST_RECORD:
+        raise UsageError(_wrong("--record-max", args.record_max, "is not a size from 1Mi to 1Ti"))
+    return fraction, int(size)
+
+
+def _wrong(flag: str, text: str, problem: str) -> str:
+    """Say what is wrong with the value of a flag, and name the variable where it came from there."""
+    variable = f"GPUGATE_{_name(flag).upper()}"
+    where = f"{variable} (or {flag})" if os.environ.get(variable) == text else flag
+    return f"{where}: {text!r} {problem}"
 
 
 def _add_cluster(command: argparse.ArgumentParser) -> None:
@@ -291,9 +346,7 @@ def _checked(number: _Number, text: str) -> int:
     except ValueError:
         value = number.least - 1
     if not number.least <= value <= number.most:
-        variable = f"GPUGATE_{_name(number.flag).upper()}"
-        where = f"{variable} (or {number.flag})" if os.environ.get(variable) == text else number.flag
-        raise UsageError(f"{where}: {text!r} is not a whole number from {number.least} to {number.most}")
+        raise UsageError(_wrong(number.flag, text, f"is not a whole number from {number.least} to {number.most}"))
     return value
 
 

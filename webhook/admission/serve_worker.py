@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import re
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +16,8 @@ from gpugate.webhook.admission.decisions import evaluated_kinds
 from gpugate.webhook.admission.front.server import Front
 from gpugate.webhook.admission.gate import QUICK_SECONDS, Gate, Rules
 from gpugate.webhook.admission.policy_reload import PolicyFileWatch
+from gpugate.webhook.admission.record_file import Folder
+from gpugate.webhook.admission.recorder import Recorder
 from gpugate.webhook.admission.shadow import Shadow
 from gpugate.webhook.admission.shared import now
 from gpugate.webhook.admission.workers import Duties, Worker
@@ -36,6 +40,9 @@ if TYPE_CHECKING:
 
 # The seconds that a new ruleset waits for cluster data that only it needs.
 _FACTS_SECONDS: Final = 10.0
+# The files of each process that fit into the limit of a record.
+_FILES: Final = 4
+_LONGEST_HOST: Final = 100
 
 
 def run_worker(number: int, shared: Shared) -> None:
@@ -55,6 +62,11 @@ def run_expensive(number: int, shared: Shared, hand_over: HandOver) -> None:
     _Parts(number, shared, None).run((hand_over.listener, None), None)
 
 
+def _host() -> str:
+    """Return the name of this Pod or machine, as a part of a file's name."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", platform.node())[:_LONGEST_HOST] or "host"
+
+
 class _Parts:
     """The parts of one worker."""
 
@@ -72,6 +84,8 @@ class _Parts:
         self._gate = Gate(shared.rules, facts, now, self._observe, budget)
         self._policy_file = PolicyFileWatch(shared.files, shared.rules, self._use, self._reloaded, shared.may_load)
         self._shadow = _ShadowParts(number, shared, self._gate, budget, self._cluster) if shared.shadow else None
+        self._vocabulary = shared.vocabulary
+        self._recorder = self._started_recorder()
 
     def run(self, admission: Listening, health: socket.socket | None) -> None:
         shared = self._shared
@@ -104,6 +118,8 @@ class _Parts:
         )
         if self._shadow:
             self._shadow.shadow.attach(front.loop, front.load)
+        if self._recorder:
+            self._recorder.attach(front.loop, front.load)
         return front
 
     def _watched_cluster(self) -> ClusterWatch | None:
@@ -124,6 +140,24 @@ class _Parts:
 
         return Tracer(otlp_provider(), evaluated_kinds(self._shared.rules.ruleset.catalog))
 
+    def _started_recorder(self) -> Recorder | None:
+        recording, vocabulary = self._shared.options.recording, self._vocabulary
+        if recording is None or vocabulary is None:
+            return None
+        processes = self._shared.options.workers + (self._shared.hand_over is not None)
+        # A complete file can be removed, so that each process has several.
+        file_bytes = max(recording.most_bytes // (_FILES * processes), 1)
+        return Recorder(
+            Folder(recording.folder, f"{_host()}-{self._number}", recording.most_bytes, file_bytes),
+            recording.fraction,
+            lambda: self._vocabulary or vocabulary,
+            lambda: self._gate.rules,
+            now,
+            self._shared.metrics.record_result,
+            # One snapshot is enough for all processes.
+            facts=self._cluster.facts if self._cluster and self._number == 0 else None,
+        )
+
     def _observe(self, observation: Observation) -> None:
         self._shared.metrics.observe(observation)
         self._shared.log.observe(observation)
@@ -131,10 +165,14 @@ class _Parts:
             self._tracer.observe(observation)
         if self._shadow:
             self._shadow.shadow.offer(observation)
+        if self._recorder:
+            self._recorder.offer(observation)
 
     def _use(self, rules: Rules) -> None:
         """Put a new ruleset into force, after its cluster data has been read or the time limit has expired."""
         self._shared.metrics.know(rules.ruleset.catalog)
+        if self._vocabulary:
+            self._vocabulary = self._vocabulary.extended(self._shared.policy_texts())
         if self._cluster:
             shadowing = self._shadow.rules if self._shadow else ()
             self._cluster.update_needs(Needs((*rules.ruleset.rules, *shadowing)))
@@ -171,6 +209,8 @@ class _Parts:
         self._apply_next()
         if self._shadow:
             self._shadow.tick()
+        if self._recorder:
+            self._recorder.tick(may_snapshot=not self._missing())
         self._shared.poll_certificate()
         for kind, seconds in self._cluster.ages().items() if self._cluster else ():
             self._shared.metrics.facts_age(kind.name, seconds)
@@ -186,6 +226,8 @@ class _Parts:
     def _stop(self) -> None:
         # Without handlers, the signal of the timer would end the process.
         self._shared.guarding.leave()
+        if self._recorder:
+            self._recorder.close()
         if self._cluster:
             self._cluster.stop()
         if self._tracer:

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.admission.decisions import ALLOW, DENY, MALFORMED, MUTATE, RECORD, WARN
+from gpugate.webhook.admission.decisions import ALLOW, DENY, MALFORMED, MUTATE, RECORD, SKIP, WARN
 from gpugate.webhook.report.located import ObjectName
 from gpugate.webhook.report.ownership import is_controller, owner_of
 from gpugate.webhook.report.plain import plain
@@ -122,6 +122,11 @@ def decided_by(phase: Phase, verdict: Verdict, mutating: frozenset[str]) -> dict
         known = decided.get(MALFORMED, _PASSED)
         decided[MALFORMED] = min(known, Decided(_VALIDATING[wrong.at_most], wrong.message, wrong.hint), key=_rank)
     return decided
+
+
+def decision_words(decided: Mapping[str, Decided]) -> dict[str, str]:
+    """Return the decision of each policy as one word, which is `skip` for one that could not be evaluated."""
+    return {policy: each.decision if each.is_evaluated else SKIP for policy, each in decided.items()}
 
 
 def _decisions(outcome: Outcome, *, validating: bool) -> Iterator[Decided]:
@@ -263,25 +268,29 @@ class ShadowTable:
     Owners whose findings stay the same are kept as long as there is room, because one that is denied anyway is not newly denied.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_owners: int = MOST_OWNERS) -> None:
+        """Create a table for so many owners that are treated differently, and as many others."""
+        self._most_owners = most_owners
         self._differing: dict[ObjectName, _Owner] = {}
         self._same: OrderedDict[ObjectName, _Owner] = OrderedDict()
         self.left_out = 0
 
-    def add(self, phase: Phase, request: Request, pairs: Iterable[Pair], time: dt.datetime) -> Iterator[Pair]:
-        """Count the pairs of a review; yield those with different decisions that its owner did not have before."""
+    def add(
+        self, phase: Phase, request: Request, pairs: Iterable[Pair], time: dt.datetime, reviews: int = 1
+    ) -> Iterator[Pair]:
+        """Count the pairs of reviews that are alike; yield those with different decisions that its owner did not have before."""
         pairs = tuple(pairs)
         if not pairs:
             return
         owner = self._owner(_short(owner_of(request)), time, differs=any(pair.differs for pair in pairs))
         if owner is None:
-            self.left_out += 1
+            self.left_out += reviews
             return
         current, candidate = [pair.current for pair in pairs], [pair.candidate for pair in pairs]
         owner.observe(time, time, strictest(*current), strictest(*candidate))
         owner.operations.add(request.operation.value)
         requester: RequesterName = "controller" if is_controller(request.user) else "person"
-        owner.count(_phase(phase), requester)
+        owner.count(_phase(phase), requester, reviews)
         for pair in pairs:
             sample = Sample(
                 _brief(request.namespace, _LONGEST_NAME),
@@ -290,7 +299,7 @@ class ShadowTable:
                 _brief(pair.hint, _LONGEST_MESSAGE),
             )
             key = (pair.policy, requester, pair.current, pair.candidate)
-            if owner.count_pair(key, _Count(sample, time, time, 1)) and pair.differs:
+            if owner.count_pair(key, _Count(sample, time, time, reviews)) and pair.differs:
                 yield pair
 
     def include(self, other: Shadowed) -> None:
@@ -325,12 +334,12 @@ class ShadowTable:
             return owner
         owner = self._same.pop(name, None)
         if differs:
-            if len(self._differing) >= MOST_OWNERS:
+            if len(self._differing) >= self._most_owners:
                 return None
             self._differing[name] = owner = owner or _Owner(time, time)
             return owner
         self._same[name] = owner = owner or _Owner(time, time)
-        if len(self._same) > MOST_OWNERS:
+        if len(self._same) > self._most_owners:
             self._same.popitem(last=False)
         return owner
 

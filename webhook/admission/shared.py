@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from gpugate.policies.engine.config import GpugateError
 
 if TYPE_CHECKING:
     import socket
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.admission.options import ServeOptions
     from gpugate.webhook.admission.policy_guard import Guarding
     from gpugate.webhook.admission.policy_reload import RulesContent, RulesFiles
+    from gpugate.webhook.admission.redaction import Vocabulary
     from gpugate.webhook.admission.workers import Board
 
 
@@ -41,7 +45,7 @@ class Shared:
 
     `rules` is the last valid ruleset of the supervisor, with which a restarted worker begins. `hand_over` is None if
     there is one worker, which evaluates expensive reviews itself. `files` are those of the rules, and `guarding` guards
-    policies outside the library. `shadow` is None without a shadow policy file.
+    policies outside the library. `shadow` is None without a shadow policy file, and `vocabulary` if nothing is recorded.
     """
 
     options: ServeOptions
@@ -57,6 +61,17 @@ class Shared:
     files: RulesFiles
     guarding: Guarding
     shadow: SharedShadow | None = None
+    vocabulary: Vocabulary | None = None
+
+    def policy_texts(self) -> tuple[str, ...]:
+        """Return the texts of the policy files and of policies outside the library; empty if they cannot be read."""
+        texts: list[str] = []
+        for files in (self.files, *([self.shadow.files] if self.shadow else [])):
+            with suppress(OSError, GpugateError):
+                content = files.read()
+                files_of_policies = (source.data for source in content.sources)
+                texts += [data.decode(errors="replace") for data in (content.data or b"", *files_of_policies)]
+        return tuple(texts)
 
     def may_load(self, content: RulesContent) -> bool:
         """Tell whether the supervisor has loaded the policies outside the library in a trial."""

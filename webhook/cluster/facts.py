@@ -49,6 +49,11 @@ class ClusterFacts:
         facts._objects = self._objects.copy()
         return facts
 
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds that policies look up."""
+        return tuple(self._objects)
+
     def accept_writer(self, kind: Kind, writer: Hashable) -> None:
         """Accept only this writer for a kind from now on; the objects remain until its first write."""
         with self._writing:

@@ -14,6 +14,7 @@ from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.admission.decisions import OTHER, OUTCOME_DECISIONS, REVIEW_DECISIONS, UNREAD, Observation
 from gpugate.webhook.admission.front.limits import FrontEvent
 from gpugate.webhook.admission.metrics import METRICS, Metric, Metrics
+from gpugate.webhook.admission.recorder import RESULTS as RECORD_RESULTS
 from gpugate.webhook.admission.review import ReviewError
 from gpugate.webhook.admission.shadow import RESULTS
 from gpugate.webhook.admission.shadow_table import DECISIONS, Pair
@@ -42,6 +43,7 @@ def exposed() -> Metrics:
     metrics.shadow_result("evaluated")
     metrics.shadow_pair(Request(GroupVersionKind("", "v1", "Pod"), Operation.CREATE, {}), Pair("", "warn", "deny"))
     metrics.shadow_reloaded(ok=True)
+    metrics.record_result("recorded", 1)
     metrics.certificate(dt.datetime(2026, 11, 21, tzinfo=dt.UTC))
     metrics.certificate_reloaded(ok=True)
     metrics.certificate_management(good=True, leads=True)
@@ -87,7 +89,7 @@ def test_names_follow_the_conventions(metric: Metric) -> None:
         ("`decision` of a review", set(REVIEW_DECISIONS)),
         ("`decision` of a policy", set(OUTCOME_DECISIONS)),
         ("`from`, `to`", set(DECISIONS)),
-        ("`result`", set(RESULTS)),
+        ("`result`", {*RESULTS, *RECORD_RESULTS}),
         ("`mode`", {mode.word for mode in Stance if mode}),
         ("`configuration`", {MUTATING, VALIDATING}),
         ("`reason`", {reason.value for reason in Reason}),

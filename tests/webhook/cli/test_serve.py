@@ -9,7 +9,7 @@ import pytest
 
 from gpugate.webhook.admission import serve, serve_command
 from gpugate.webhook.admission.front.limits import Limits
-from gpugate.webhook.admission.options import ServeOptions
+from gpugate.webhook.admission.options import Recording, ServeOptions
 from gpugate.webhook.cluster.options import ClusterOptions
 
 if TYPE_CHECKING:
@@ -81,6 +81,13 @@ def test_the_environment_stands_in_for_flags(
         pytest.param(["--max-connections-per-source", "5"], {"limits": Limits(per_source=5)}, id="per-source"),
         pytest.param(["--trace"], {"trace": True}, id="trace"),
         pytest.param(["--shadow-policy-file", "c.yaml"], {"shadow_policy_file": Path("c.yaml")}, id="shadow"),
+        pytest.param(["--record", "d"], {"recording": Recording(Path("d"))}, id="record"),
+        pytest.param(["--record-fraction", "0.5", "--record-max", "1Gi"], {"recording": None}, id="no record"),
+        pytest.param(
+            ["--record", "d", "--record-fraction", "0.5", "--record-max", "1Gi"],
+            {"recording": Recording(Path("d"), 0.5, 1 << 30)},
+            id="part of a record",
+        ),
         pytest.param(["--kubeconfig", "k"], {"cluster": ClusterOptions(Path("k"))}, id="kubeconfig"),
         pytest.param(["--context", "c"], {"cluster": ClusterOptions(context="c")}, id="context"),
     ],
@@ -117,6 +124,13 @@ def test_the_cluster_around_a_pod(
         ("GPUGATE_PORT", "abc", "GPUGATE_PORT (or --port): 'abc' is not a whole number from 0 to 65535"),
         ("GPUGATE_PORT", "70000", "GPUGATE_PORT (or --port): '70000' is not a whole number from 0 to 65535"),
         ("GPUGATE_WORKERS", "0", "GPUGATE_WORKERS (or --workers): '0' is not a whole number from 1 to 64"),
+        (
+            "GPUGATE_RECORD_FRACTION",
+            "0",
+            "GPUGATE_RECORD_FRACTION (or --record-fraction): '0' is not a number above 0 and up to 1",
+        ),
+        ("GPUGATE_RECORD_FRACTION", "nan", "'nan' is not a number above 0 and up to 1"),
+        ("GPUGATE_RECORD_MAX", "9", "GPUGATE_RECORD_MAX (or --record-max): '9' is not a size from 1Mi to 1Ti"),
         ("GPUGATE_DRAIN", "-1", "GPUGATE_DRAIN (or --drain): '-1' is not a whole number from 0 to 600"),
     ],
 )
@@ -183,6 +197,7 @@ HELP = {
         "--max-connections-per-source": "N",
     },
     "policies": {"--policy-file": "FILE", "--shadow-policy-file": "FILE", "--policy-path": "DIR"},
+    "record of reviews": {"--record": "DIR", "--record-fraction": "F", "--record-max": "SIZE"},
     "cluster data": {"--kubeconfig": "FILE", "--context": "NAME", "--no-cluster": ""},
     "certificate files": {"--tls-cert": "FILE", "--tls-key": "FILE", "--ca-file": "FILE", "--tls-san": "NAME"},
     "managed certificates (with --certificate-secret)": {
