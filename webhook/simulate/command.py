@@ -29,10 +29,12 @@ from gpugate.webhook.cli import options
 from gpugate.webhook.cli.options import Parser, UsageError
 from gpugate.webhook.cli.progress import listing
 from gpugate.webhook.cluster.errors import CallError
+from gpugate.webhook.manifests.policy_file import generation
 from gpugate.webhook.simulate.audit_log import read_audit_log, start_of
 from gpugate.webhook.simulate.formats import FORMATS, render
 from gpugate.webhook.simulate.futures import DAYS, MOST_DAYS, Futures
 from gpugate.webhook.simulate.model import ProposedExemption, Simulation, worst_first
+from gpugate.webhook.simulate.recorded import Current, RecordReplay, record_files
 from gpugate.webhook.simulate.replay import Replay, Side, Workload
 from gpugate.webhook.simulate.shadow import Shadow, ShadowError, read_document, read_servers
 from gpugate.webhook.simulate.stored import Kept, stored_changes
@@ -63,15 +65,19 @@ _EPILOG: Final = """examples:
   gpugate simulate --candidate new.yaml --current old.yaml --from audit.log
   gpugate simulate --candidate new.yaml --from dump.json --from audit.log
   gpugate simulate --candidate new.yaml --from dump.json --max-new-denials 0
+  gpugate simulate --candidate new.yaml --from recorded/
   gpugate simulate --cluster --candidate new.yaml --current old.yaml
   gpugate simulate --cluster
 
 PATH is an audit log of the API server (JSON lines, level Request or above, also
 compressed), a directory of such logs, or a dump: output of `kubectl get KINDS -A
 -o json`, a directory of such files, or a must-gather. Or it is a saved document
-of /shadow, which servers with a shadow policy file have on their health port.
---cluster reads this document from the Pods of the webhook; with --candidate it
-reads the objects of the cluster instead, which needs the rights of `gpugate audit`.
+of /shadow, which servers with a shadow policy file have on their health port, or
+the directory of `gpugate serve --record`. Without --current, the decisions that
+the servers recorded are compared with those of the candidate.
+--cluster reads the document of /shadow from the Pods of the webhook; with
+--candidate it reads the objects of the cluster instead, which needs the rights of
+`gpugate audit`.
 
 Exit codes: 0 success; 1 more owners are newly denied than --max-new-denials;
 2 wrong usage or configuration; 3 nothing to evaluate; 4 an input cannot be read."""
@@ -83,6 +89,7 @@ class _Sources(NamedTuple):
     logs: tuple[Path, ...]
     dumps: tuple[str, ...]
     shadows: tuple[Shadowed, ...] = ()
+    records: tuple[Path, ...] = ()
 
 
 class _Stored(NamedTuple):
@@ -105,7 +112,7 @@ def main(arguments: Sequence[str]) -> int:
     now = dt.datetime.now(dt.UTC)
     try:
         sources = _sources(args.sources)
-        simulation, policies = _shadowed(args, sources) or _evaluated(args, sources, now)
+        simulation, policies = _shadowed(args, sources) or _replayed(args, sources) or _evaluated(args, sources, now)
     except OSError as error:
         print(f"error: {error.filename}: {(error.strerror or 'cannot be read').lower()}", file=sys.stderr)
         return _UNREADABLE
@@ -158,7 +165,7 @@ def _shadowed(args: argparse.Namespace, sources: _Sources) -> tuple[Simulation, 
     """
     if not sources.shadows and (not args.cluster or args.candidate):
         return None
-    if args.candidate or args.current or sources.logs or sources.dumps:
+    if args.candidate or args.current or sources.logs or sources.dumps or sources.records:
         raise UsageError(
             "servers have compared their own policy files already: leave out --candidate, --current, logs and dumps"
         )
@@ -174,6 +181,39 @@ def _shadowed(args: argparse.Namespace, sources: _Sources) -> tuple[Simulation, 
         remarks=tuple(shadow.remarks()),
     )
     return simulation, options.ruleset(None).catalog
+
+
+def _replayed(args: argparse.Namespace, sources: _Sources) -> tuple[Simulation, Sequence[Policy]] | None:
+    """Evaluate the reviews that servers recorded; return the policies too. None if no source is a record.
+
+    Raises:
+        GpugateError: a policy file is invalid.
+        OSError: a file cannot be read.
+        UsageError: there are other sources too, or there is no candidate.
+    """
+    if not sources.records:
+        return None
+    if sources.logs or sources.dumps or args.cluster:
+        raise UsageError(
+            "a record of reviews contains its own cluster data: simulate logs, dumps and clusters separately"
+        )
+    if args.candidate is None:
+        raise UsageError("--candidate FILE is missing")
+    candidate, current = options.ruleset(args.candidate), None
+    if args.current is not None:
+        ruleset = options.ruleset(args.current)
+        current = Current(ruleset, generation(args.current.read_bytes()))
+    replay = RecordReplay(sources.records, candidate, current)
+    simulation = Simulation(
+        gpugate=__version__,
+        current=str(args.current or "the recorded decisions"),
+        candidate=str(args.candidate),
+        sources=tuple(args.sources),
+        coverage=replay.coverage(),
+        changes=worst_first(replay.changes()),
+        remarks=tuple(replay.remarks()),
+    )
+    return simulation, [rule.policy for rule in candidate.rules]
 
 
 def _of_cluster(args: argparse.Namespace) -> Sequence[Shadowed]:
@@ -210,7 +250,7 @@ def _exit_code(simulation: Simulation, most: int | None) -> int:
 
 
 def _sources(paths: Iterable[str]) -> _Sources:
-    """Tell audit logs, in the order of their first requests, from dumps and documents of servers.
+    """Tell audit logs, in the order of their first requests, from dumps, documents of servers and records.
 
     Raises:
         OSError: a path cannot be read.
@@ -220,10 +260,14 @@ def _sources(paths: Iterable[str]) -> _Sources:
     logs: list[tuple[dt.datetime, Path]] = []
     dumps: list[str] = []
     shadows: list[Shadowed] = []
+    records: list[Path] = []
     for name in paths:
         path = Path(name)
         if not path.exists():
             raise UsageError(f"--from {name}: no such file or directory")
+        if files_of_record := record_files(path):
+            records += files_of_record
+            continue
         if path.is_file() and (document := read_document(path)) is not None:
             shadows.append(document)
             continue
@@ -232,7 +276,7 @@ def _sources(paths: Iterable[str]) -> _Sources:
         logs += started
         if not started:
             dumps.append(name)
-    return _Sources(tuple(path for _, path in sorted(logs)), tuple(dumps), tuple(shadows))
+    return _Sources(tuple(path for _, path in sorted(logs)), tuple(dumps), tuple(shadows), tuple(records))
 
 
 def _scan(
@@ -394,7 +438,7 @@ def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="PATH",
-        help="audit log of the API server, dump of a cluster, or saved document of /shadow; repeatable",
+        help="audit log of the API server, dump of a cluster, saved document of /shadow, or record of reviews; repeatable",
     )
     add(
         "--cluster",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from eventually import eventually
+from manual_loop import Loop
 from pod_reviews import pod_review
 from recorded_pods import PODS, Secrets
 
@@ -55,32 +56,6 @@ def rules() -> Rules:
 @cache
 def vocabulary() -> Vocabulary:
     return Vocabulary(library_texts())
-
-
-class Loop:
-    """An event loop whose time a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.calls: list[tuple[float, Callable[[], None]]] = []
-
-    def time(self) -> float:
-        return self.now
-
-    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        self.calls.append((self.now + seconds, call))
-
-    def call_soon(self, call: Callable[[], None]) -> None:
-        self.call_later(0, call)
-
-    def run(self, seconds: float) -> None:
-        """Let time pass."""
-        end = self.now + seconds
-        while due := min((entry for entry in self.calls if entry[0] <= end), key=lambda entry: entry[0], default=None):
-            self.calls.remove(due)
-            self.now = max(self.now, due[0])
-            due[1]()
-        self.now = end
 
 
 class Cluster:

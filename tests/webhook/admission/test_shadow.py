@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from manual_loop import Loop
 from pod_reviews import pod_review
 
 from gpugate.policies.engine.config import PolicyConfig
@@ -23,7 +24,7 @@ from gpugate.webhook.admission.gate import Gate, Rules
 from gpugate.webhook.admission.shadow import Shadow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from gpugate.policies.sdk.policy import AnyContext
@@ -50,32 +51,6 @@ def rules(mode: str, generation: str) -> Rules:
     needs = (Need(NODE_POOL, ("spec",)),)
     policy = Policy("pods/behaves", "", (validates(POD, needs=needs)(_behaves.run),))
     return Rules(bind((policy,), PolicyConfig(mode=mode)), generation)  # type: ignore[arg-type] -- a mode
-
-
-class Loop:
-    """An event loop whose time a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.calls: list[tuple[float, Callable[[], None]]] = []
-
-    def time(self) -> float:
-        return self.now
-
-    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        self.calls.append((self.now + seconds, call))
-
-    def call_soon(self, call: Callable[[], None]) -> None:
-        self.call_later(0, call)
-
-    def run(self, seconds: float) -> None:
-        """Let time pass."""
-        end = self.now + seconds
-        while due := min((entry for entry in self.calls if entry[0] <= end), key=lambda entry: entry[0], default=None):
-            self.calls.remove(due)
-            self.now = max(self.now, due[0])
-            due[1]()
-        self.now = end
 
 
 class Observed:
