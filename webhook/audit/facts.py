@@ -5,10 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from gpugate.policies.sdk.facts import Known, Unavailable
-from gpugate.webhook.cluster.objects import Objects, Projection, StoredField
+from gpugate.webhook.cluster.objects import Objects, Projection, StoredField, decode
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -40,8 +38,8 @@ class AuditFacts:
     """The cluster data for policies. A kind is unavailable until it is closed."""
 
     def __init__(self, needs: Needs) -> None:
-        decode = lru_cache(_REMEMBERED)(msgspec.msgpack.decode)
-        self._projections = {kind: Projection(kind, needs, decode) for kind in needs.kinds}
+        cached = lru_cache(_REMEMBERED)(decode)
+        self._projections = {kind: Projection(kind, needs, cached) for kind in needs.kinds}
         self._read: dict[Kind, list[StoredField]] = {}
         self._closed: dict[Kind, Objects | _Some | Unavailable] = {}
         # Kinds that were read in an unsupported version.

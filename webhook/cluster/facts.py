@@ -6,12 +6,10 @@ import threading
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from gpugate.policies.sdk.facts import Unavailable
 from gpugate.webhook.cluster.backoff import Chance
 from gpugate.webhook.cluster.discovery import resource_name
-from gpugate.webhook.cluster.objects import Objects, Projection
+from gpugate.webhook.cluster.objects import Objects, Projection, decode
 from gpugate.webhook.cluster.reflector import KindState, KindStatus, Reflector, Reporter
 
 if TYPE_CHECKING:
@@ -92,7 +90,7 @@ class ClusterWatch:
         self._needs = needs
         self._on_change = on_change
         self._chance = chance or Chance()
-        self._decode = lru_cache(_CACHE_SIZE)(msgspec.msgpack.decode)
+        self._decode = lru_cache(_CACHE_SIZE)(decode)
         self._running: dict[Kind, _Thread] = {}
         self._ready = False
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import zlib
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -13,10 +15,33 @@ from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from zlib import _Compress as _Compressor
 
     from gpugate.policies.engine.ruleset import Needs
     from gpugate.policies.sdk.field import Json
     from gpugate.policies.sdk.objects import Kind
+
+
+# Objects of one kind repeat keys and most values. With a dictionary of 8 KiB, which is a handful of objects, a Deployment
+# or ReplicaSet takes a sixth of its size. Compressing takes 13 us, and reading one that is not cached 11 us instead of 8.
+_DICTIONARY_BYTES: Final = 8 * 1024
+# Parameters of zlib: no header and a window of 8 KiB, fastest level, and as little memory as that window needs.
+_WINDOW_BITS: Final = -13
+_LEVEL: Final = 1
+_MEMORY_LEVEL: Final = 5
+
+
+def decode(packed: bytes, dictionary: bytes) -> Json:
+    """Decode an object of a `StoredField`."""
+    value: Json = msgspec.msgpack.decode(_content(packed, dictionary))
+    return value
+
+
+def _content(packed: bytes, dictionary: bytes) -> bytes:
+    return zlib.decompressobj(_WINDOW_BITS, dictionary).decompress(packed) if dictionary else packed
+
+
+Decode: TypeAlias = "Callable[[bytes, bytes], Json]"
 
 
 class StoredField(Field):
@@ -26,45 +51,72 @@ class StoredField(Field):
     garbage collector visits. `decode` caches the objects that were read last. Two objects are equal if their content is.
     """
 
-    __slots__ = ("_decode", "_packed", "name", "namespace")
+    __slots__ = ("_decode", "_dictionary", "_packed", "name", "namespace")
 
-    def __init__(self, packed: bytes, name: str, namespace: str, decode: Callable[[bytes], Json]) -> None:
+    def __init__(self, packed: bytes, dictionary: bytes, name: str, namespace: str, decode: Decode) -> None:
+        """Create the field of an object; it is compressed with `dictionary`, and not compressed if that is empty."""
         self._key = ""
         self._parent = None
         self._decode = decode
+        self._dictionary = dictionary
         self._packed = packed
         self.name = name
-        self.namespace = namespace
+        # There are few namespaces.
+        self.namespace = sys.intern(namespace)
 
     @property
     def value(self) -> Json:  # type: ignore[override] # computed here, an attribute in the base class
         """The decoded object, reduced to its projected fields."""
-        return self._decode(self._packed)
+        return self._decode(self._packed, self._dictionary)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, StoredField) and self._packed == other._packed
+        if not isinstance(other, StoredField):
+            return False
+        if self._dictionary is other._dictionary:
+            return self._packed == other._packed
+        return _content(self._packed, self._dictionary) == _content(other._packed, other._dictionary)
 
     def __hash__(self) -> int:
-        return hash(self._packed)
+        return hash(_content(self._packed, self._dictionary))
 
 
 class Projection:
-    """The fields to keep of each object of a kind; two projections are equal if they keep the same fields."""
+    """The fields to keep of each object of a kind; two projections are equal if they keep the same fields.
 
-    def __init__(self, kind: Kind, needs: Needs, decode: Callable[[bytes], Json] = msgspec.msgpack.decode) -> None:
+    The first objects are the dictionary with which later ones are compressed. Use a projection in one thread.
+    """
+
+    def __init__(self, kind: Kind, needs: Needs, decode: Decode = decode) -> None:
         # Elements of a list have no type. Any version works, because the needs of a kind are the same in all of them.
         self._type = GroupVersionKind(kind.group, kind.versions[-1], kind.name)
         self._needs = needs
         self._decode = decode
+        self._first = bytearray()
+        self._dictionary = b""
+        self._compressor: _Compressor | None = None
 
     def __call__(self, obj: dict[str, Json]) -> StoredField:
         """Reduce an object to the fields that policies read."""
         request = self._needs.project(Request(self._type, Operation.CREATE, obj))
         projected = request.object if request else None
         metadata = Field(projected)["metadata"]
-        # A copy, because the buffer of the encoder is larger than its content.
-        packed = memoryview(msgspec.msgpack.encode(projected)).tobytes()
-        return StoredField(packed, metadata["name"].text, metadata["namespace"].text, self._decode)
+        packed, dictionary = self._pack(msgspec.msgpack.encode(projected))
+        return StoredField(packed, dictionary, metadata["name"].text, metadata["namespace"].text, self._decode)
+
+    def _pack(self, content: bytes) -> tuple[bytes, bytes]:
+        """Return the packed content and its dictionary, which is empty for the first objects."""
+        if self._compressor is None:
+            self._first += content
+            if len(self._first) >= _DICTIONARY_BYTES:
+                self._dictionary = bytes(self._first[-_DICTIONARY_BYTES:])
+                self._compressor = zlib.compressobj(
+                    _LEVEL, zlib.DEFLATED, _WINDOW_BITS, _MEMORY_LEVEL, zlib.Z_DEFAULT_STRATEGY, self._dictionary
+                )
+                self._first.clear()
+            # A copy, because the buffer of the encoder is larger than its content.
+            return memoryview(content).tobytes(), b""
+        compressor = self._compressor.copy()
+        return compressor.compress(content) + compressor.flush(), self._dictionary
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Projection) and self._fields == other._fields
