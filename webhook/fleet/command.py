@@ -6,6 +6,7 @@ import argparse
 import datetime as dt
 import os
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine.config import GpugateError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.fleet.model import FleetReport
 
+# Ibis imports DuckDB late, and describes its absence in words of its own.
+_LIBRARIES: Final = ("duckdb", "fsspec", "pyarrow", "ibis")
 _NOTHING: Final = 3
 _INCOMPLETE: Final = 4
 _MOST_DAYS: Final = 366
@@ -45,6 +48,8 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     args = parser().parse_args(arguments)
     try:
+        for library in _LIBRARIES:
+            import_module(library)
         return _sql(args) if args.command == "sql" else _report(args)
     except ModuleNotFoundError as error:
         if not error.name or error.name.startswith("gpugate"):

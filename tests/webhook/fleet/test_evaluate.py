@@ -11,7 +11,6 @@ from gpugate.webhook.audit.tables import SCHEMA
 from gpugate.webhook.fleet.evaluate import report_of_engine, report_of_files
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from gpugate.webhook.audit.tables import Suffix
@@ -145,30 +144,34 @@ def write(path: Path, *runs: Run, suffix: Suffix = "parquet") -> None:
 HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
 
 
-FAULTS = [
-    pytest.param([run(), run(at=NOW + 3 * HOUR)], [("prod", "future", 1)], 1, id="a run from the future"),
-    pytest.param([run(clock_ahead_seconds=7200.0)], [("prod", "clock", 1)], 1, id="a clock that is off"),
-    pytest.param([run(clock_ahead_seconds=-7200.0)], [("prod", "clock", 1)], 1, id="a clock that is behind"),
-    pytest.param([run(), run(at=NOW - 5 * HOUR)], [("prod", "repeated", 1)], 1, id="two runs a day"),
-    pytest.param([run(), run(at=NOW - 30 * HOUR)], [], 1, id="two runs on two days"),
-    pytest.param([run(), run(at=NOW - HOUR / 2, selection="-n ml")], [("prod", "selection", 1)], 1, id="a run of a namespace"),
-    pytest.param([run(), run(at=NOW - HOUR / 2, schema_name="gpugate.dev/audit-tables/v9")], [("prod", "schema", 1)], 1, id="a later schema"),
-    pytest.param(
-        [run(cluster_uid="a"), run(at=NOW - 30 * HOUR, cluster_uid="b")], [("prod", "identity", 2)], 1, id="two clusters of one name"
-    ),
-    pytest.param([run(clock_ahead_seconds=1.0, cluster_uid="a"), run(at=NOW - DAY - HOUR, cluster_uid="a")], [], 1, id="no fault"),
-]  # fmt: skip
+FUTURE, LATER, BEFORE = NOW + 3 * HOUR, NOW - HOUR / 2, NOW - 5 * HOUR
+NEXT_SCHEMA = "gpugate.dev/audit-tables/v9"
+# The cluster, its runs, and its faults with the number of runs. Each cluster is counted once, with $10.
+FAULTS: dict[str, tuple[list[dict[str, Any]], list[tuple[str, int]]]] = {
+    "a run from the future": ([{}, {"at": FUTURE}], [("future", 1)]),
+    "a clock that is ahead": ([{"clock_ahead_seconds": 7200.0}], [("clock", 1)]),
+    "a clock that is behind": ([{"clock_ahead_seconds": -7200.0}], [("clock", 1)]),
+    "two runs a day": ([{}, {"at": BEFORE, "spend_usd": 70.0}], [("repeated", 1)]),
+    "two runs on two days": ([{}, {"at": NOW - 30 * HOUR, "spend_usd": 70.0}], []),
+    "a run of a namespace": ([{}, {"at": LATER, "selection": "-n ml", "spend_usd": 70.0}], [("selection", 1)]),
+    "a later schema": ([{}, {"at": LATER, "schema_name": NEXT_SCHEMA, "spend_usd": 70.0}], [("schema", 1)]),
+    "two clusters of a name": ([{"cluster_uid": "a"}, {"at": NOW - 30 * HOUR, "cluster_uid": "b"}], [("identity", 2)]),
+    "no fault": ([{"clock_ahead_seconds": 1.0, "cluster_uid": "a"}, {"at": NOW - 30 * HOUR, "cluster_uid": "a"}], []),
+}
 
 
-@pytest.mark.parametrize(("runs", "faults", "clusters"), FAULTS)
-def test_faults_are_named_and_the_others_counted(
-    tmp_path: Path, runs: Sequence[Run], faults: Sequence[tuple[str, str, int]], clusters: int
-) -> None:
-    write(tmp_path, *runs, run("other"))
-    result = report(tmp_path)
-    assert [(fault.cluster, fault.fault, fault.runs) for fault in result.faults] == faults
-    assert result.totals.clusters == clusters + 1
-    assert result.totals.spend_usd == pytest.approx(20.0)
+@pytest.fixture(scope="module")
+def of_faults(tmp_path_factory: pytest.TempPathFactory) -> FleetReport:
+    path = tmp_path_factory.mktemp("faults")
+    write(path, *(run(cluster, **values) for cluster, (runs, _) in FAULTS.items() for values in runs))
+    return report(path)
+
+
+@pytest.mark.parametrize("cluster", FAULTS)
+def test_a_fault_is_named_and_the_cluster_counted_without_it(of_faults: FleetReport, cluster: str) -> None:
+    named = [(fault.fault, fault.runs) for fault in of_faults.faults if fault.cluster == cluster]
+    assert named == FAULTS[cluster][1]
+    assert [row.spend_usd for row in of_faults.clusters if row.cluster == cluster] == [10.0]
 
 
 def test_a_vanished_cluster_is_in_no_sum(tmp_path: Path) -> None:
@@ -185,45 +188,44 @@ def test_a_cluster_that_vanished_before_the_window_is_unknown(tmp_path: Path) ->
     assert [row.cluster for row in report(tmp_path, days=60).silent] == ["gone"]
 
 
-REGRESSIONS = [
-    pytest.param(
-        {"idle_usd": 1.0}, {"idle_usd": 5.0}, [("idle or parked, USD per hour", 1.0, 5.0, "")], id="more idle"
-    ),
-    pytest.param({"idle_usd": 5.0}, {"idle_usd": 1.0}, [], id="less idle"),
-    pytest.param({"idle_usd": None}, {"idle_usd": 5.0}, [], id="not measured then"),
-    pytest.param(
+IDLE, DENIED, COVERAGE = "idle or parked, USD per hour", "objects that would be denied", "coverage, percent"
+# The cluster, its figures a week ago and now, and what got worse with its caveat.
+REGRESSIONS: dict[str, tuple[dict[str, Any], dict[str, Any], list[tuple[Any, ...]]]] = {
+    "more idle": ({"idle_usd": 1.0}, {"idle_usd": 5.0}, [(IDLE, 1.0, 5.0, "")]),
+    "less idle": ({"idle_usd": 5.0}, {"idle_usd": 1.0}, []),
+    "not measured then": ({"idle_usd": None}, {"idle_usd": 5.0}, []),
+    "more measured": (
         {"idle_usd": 1.0, "use_coverage": 0.1},
         {"idle_usd": 5.0},
-        [("idle or parked, USD per hour", 1.0, 5.0, "the use of more GPUs is known than then")],
-        id="more measured",
+        [(IDLE, 1.0, 5.0, "the use of more GPUs is known than then")],
     ),
-    pytest.param({"deny": 1}, {"deny": 3}, [("objects that would be denied", 1.0, 3.0, "")], id="more denied"),
-    pytest.param({"deny": 1, "policy_mode": "enforce"}, {"deny": 3}, [], id="runs with other modes"),
-    pytest.param(
+    "more denied": ({"deny": 1}, {"deny": 3}, [(DENIED, 1.0, 3.0, "")]),
+    "other modes": ({"deny": 1, "policy_mode": "enforce"}, {"deny": 3}, []),
+    "another policy file": (
         {"deny": 1, "policy_hash": "77d2b5c10e4f"},
         {"deny": 3},
-        [("objects that would be denied", 1.0, 3.0, "the policy file changed")],
-        id="another policy file",
+        [(DENIED, 1.0, 3.0, "the policy file changed")],
     ),
-    pytest.param({"coverage": 1.0}, {"coverage": 0.5}, [("coverage, percent", 100.0, 50.0, "")], id="less coverage"),
-    pytest.param({"coverage": 0.5}, {"coverage": 1.0}, [], id="more coverage"),
-]
+    "less coverage": ({"coverage": 1.0}, {"coverage": 0.5}, [(COVERAGE, 100.0, 50.0, "")]),
+    "more coverage": ({"coverage": 0.5}, {"coverage": 1.0}, []),
+}
 
 
-@pytest.mark.parametrize(("then", "now", "regressions"), REGRESSIONS)
-def test_regressions_compare_with_the_last_run_a_week_ago(
-    tmp_path: Path, then: dict[str, Any], now: dict[str, Any], regressions: Sequence[tuple[Any, ...]]
-) -> None:
+@pytest.fixture(scope="module")
+def of_regressions(tmp_path_factory: pytest.TempPathFactory) -> FleetReport:
+    path = tmp_path_factory.mktemp("regressions")
     # Runs of the last days, and those before, say nothing about a week ago.
     others = {"idle_usd": 100.0, "deny": 100, "coverage": 0.01}
-    write(
-        tmp_path,
-        run(at=NOW - 9 * DAY, **others),
-        run(at=NOW - 7 * DAY - 2 * HOUR, **then),
-        run(at=NOW - 3 * DAY, **others),
-        run(**now),
-    )
-    assert [(row.figure, row.before, row.now, row.caveat) for row in report(tmp_path).regressions] == regressions
+    for cluster, (then, now, _) in REGRESSIONS.items():
+        old, recent = (run(cluster, at=NOW - days * DAY, **others) for days in (9, 3))
+        write(path, old, run(cluster, at=NOW - 7 * DAY - 2 * HOUR, **then), recent, run(cluster, **now))
+    return report(path)
+
+
+@pytest.mark.parametrize("cluster", REGRESSIONS)
+def test_regressions_compare_with_the_last_run_a_week_ago(of_regressions: FleetReport, cluster: str) -> None:
+    rows = [row for row in of_regressions.regressions if row.cluster == cluster]
+    assert [(row.figure, row.before, row.now, row.caveat) for row in rows] == REGRESSIONS[cluster][2]
 
 
 def test_policies_with_more_findings_are_regressions(tmp_path: Path) -> None:
@@ -252,22 +254,17 @@ def test_clusters_with_other_policy_files_are_drift(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("expires", "state", "is_listed"),
-    [
-        (dt.date(2026, 11, 22), "valid", True),
-        (dt.date(2026, 11, 23), "valid", False),
-        (dt.date(2026, 11, 24), "unused", False),
-        (dt.date(2026, 11, 1), "expired", True),
-    ],
-)
-def test_exemptions_expire_after_their_last_day(
-    tmp_path: Path, expires: dt.date, state: str, *, is_listed: bool
-) -> None:
-    exemption = {"policies": ["pods/x"], "expires": [expires], "state": [state]}
-    runs = [replace(each, tables={**each.tables, "exemptions": exemption}) for each in (run("a"), run("b"))]
-    write(tmp_path, *runs)
-    assert [(row.policies, row.clusters) for row in report(tmp_path).expired] == ([("pods/x", 2)] if is_listed else [])
+def test_exemptions_expire_after_their_last_day(tmp_path: Path) -> None:
+    exemptions = {
+        "policies": ["yesterday", "today", "tomorrow", "expired in the run"],
+        "expires": [dt.date(2026, 11, day) for day in (22, 23, 24, 30)],
+        "state": ["valid", "valid", "unused", "expired"],
+    }
+    write(tmp_path, *(replace(each, tables={**each.tables, "exemptions": exemptions}) for each in (run("a"), run("b"))))
+    assert [(row.policies, row.clusters) for row in report(tmp_path).expired] == [
+        ("yesterday", 2),
+        ("expired in the run", 2),
+    ]
 
 
 def test_a_cluster_without_cost_is_counted_and_named(tmp_path: Path) -> None:

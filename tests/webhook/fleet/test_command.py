@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import fastjsonschema
+import pytest
+from fleets import Fleet, write_fleet
+
+from gpugate.webhook.cli.main import main
+from gpugate.webhook.fleet.formats import CSV_COLUMNS
+from gpugate.webhook.fleet.model import VIEWS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+AT = ("--at", "2026-11-23T12:00:00Z")
+SCHEMA = Path(__file__).parents[3] / "docs" / "schemas" / "fleet-report-v1.schema.json"
+
+
+def builtin(value: object) -> object:
+    return int(value) if isinstance(value, Decimal) else str(value)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("fleet")
+    write_fleet(path, Fleet(clusters=3, days=9, objects=20))
+    return path
+
+
+@pytest.fixture(scope="module")
+def outputs(path: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """All formats of one report."""
+    folder = tmp_path_factory.mktemp("outputs")
+    names = ("text", "json", "csv", "html")
+    code = main(["fleet", "report", str(path), *AT, *(f"-o{name}={folder / name}" for name in names)])
+    assert code == 0
+    return {name: (folder / name).read_text(encoding="utf-8") for name in names}
+
+
+def test_the_document_has_the_published_schema(outputs: dict[str, str]) -> None:
+    fastjsonschema.compile(json.loads(SCHEMA.read_text(encoding="utf-8")))(json.loads(outputs["json"]))
+
+
+def test_the_text_names_all_clusters_and_the_total(outputs: dict[str, str]) -> None:
+    document = json.loads(outputs["json"])
+    assert outputs["text"].startswith("Fleet of 3 clusters, 2026-11-23 12:00 UTC\n")
+    assert f"spend ${document['totals']['spend_usd']:,.2f}/h" in outputs["text"]
+    assert all(row["cluster"] in outputs["text"] for row in document["clusters"])
+
+
+def test_the_table_of_values_has_a_row_for_each_group(outputs: dict[str, str]) -> None:
+    document, rows = json.loads(outputs["json"]), [*csv.DictReader(io.StringIO(outputs["csv"]))]
+    assert tuple(rows[0]) == CSV_COLUMNS
+    names = {(row["by"], row["name"]) for row in rows}
+    assert names == {
+        *(("cluster", row["cluster"]) for row in document["clusters"]),
+        *(("region", row["name"]) for row in document["regions"]),
+        *(("team", row["name"]) for row in document["teams"]),
+        *(("policy", row["name"]) for row in document["policies"]),
+    }
+
+
+def test_the_page_runs_nothing_and_loads_nothing(outputs: dict[str, str]) -> None:
+    page = html.unescape(outputs["html"])
+    assert "<script" not in page
+    assert "default-src 'none'; style-src 'sha256-" in page
+    assert " src=" not in page
+    assert "http://" not in page
+
+
+def test_names_cannot_become_markup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import pyarrow as pa  # noqa: PLC0415 -- only this test edits a file
+    import pyarrow.parquet as pq  # noqa: PLC0415 -- as above
+
+    write_fleet(tmp_path, Fleet(clusters=1, days=1, objects=20))
+    for file in (tmp_path / "objects").rglob("*.parquet"):
+        rows = pq.read_table(file)
+        hostile = pa.array(["<img src=x onerror=alert(1)>\x1b[31m"] * len(rows))
+        pq.write_table(rows.set_column(rows.schema.get_field_index("name"), "name", hostile), file)
+    assert main(["fleet", "report", str(tmp_path), *AT, "-o", f"html={tmp_path / 'page'}", "-o", "text"]) == 0
+    assert "<img" not in (tmp_path / "page").read_text(encoding="utf-8")
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_the_views_give_the_rows_of_the_report(
+    path: Path, outputs: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fleet", "sql", str(path), *AT]) == 0
+    document = json.loads(outputs["json"])
+    with duckdb.connect() as database:
+        database.execute(capsys.readouterr().out)
+        for view, (field, _) in VIEWS.items():
+            rows = database.sql(f"FROM {view}").to_arrow_table().to_pylist()
+            expected = [document[field]] if field == "totals" else document[field]
+            # A sum of integers has no bound in SQL, so it is a decimal there.
+            assert json.loads(json.dumps(rows, default=builtin)) == [pytest.approx(row) for row in expected], view
+
+
+def test_a_table_without_files_is_an_empty_view(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fleet", "sql", str(path), *AT]) == 0
+    with duckdb.connect() as database:
+        database.execute(capsys.readouterr().out)
+        assert database.sql("FROM gpus").fetchall() == []
+
+
+@pytest.mark.parametrize("dialect", ["clickhouse", "trino"])
+def test_the_views_are_printed_for_other_engines(dialect: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fleet", "sql", "--dialect", dialect]) == 0
+    text = capsys.readouterr().out
+    assert [line.split()[4] for line in text.splitlines() if line.startswith("CREATE OR REPLACE VIEW")] == [*VIEWS]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["report"], 2, "error: PATH is missing: name the directory or bucket of the tables, or an engine that has them with --engine"),
+        (["report", ".", "--days", "0"], 2, "0 days: write 1 to 366"),
+        (["report", ".", "--at", "noon"], 2, "invalid time 'noon': write a time with a zone, such as 2026-11-23T12:00:00Z"),
+        (["report", ".", "--silent-after", "soon"], 2, "invalid duration 'soon': write 36h or 3d"),
+        (["report", "/nonexistent"], 4, "/nonexistent: no table `runs`: `gpugate audit -o parquet=/nonexistent` writes the tables"),
+        (["report", "--engine", "nosuch://x"], 2, "error: --engine nosuch: "),
+        (["sql", ".", "--dialect", "trino"], 2, "error: --dialect trino: define the tables in the engine, and leave out PATH"),
+    ],
+)  # fmt: skip
+def test_errors_say_what_to_do(
+    arguments: Sequence[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        result = main(["fleet", *arguments])
+    except SystemExit as left:  # argparse leaves the program
+        result = int(left.code or 0)
+    assert result == code
+    assert message in capsys.readouterr().err
+
+
+def test_an_old_fleet_is_nothing_to_report(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fleet", "report", str(path), "--at", "2027-11-23T12:00:00Z"]) == 3
+    assert "no run in the last 30 days" in capsys.readouterr().err
+
+
+def test_a_report_with_a_problem_has_an_exit_code_of_its_own(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fleet", "report", str(path), "/nonexistent", *AT]) == 4
+    assert "note: /nonexistent: no table `runs`" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("module", ["duckdb", "fsspec", "ibis", "pyarrow"])
+def test_without_a_library_the_error_names_the_extra(module: str) -> None:
+    program = (
+        f"import sys; sys.modules[{module!r}] = None; from gpugate.webhook.cli.main import main; "
+        "sys.exit(main(['fleet', 'report', '.']))"
+    )
+    result = subprocess.run(  # noqa: S603 -- our own program
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 2
+    assert "install the extra `fleet`: run `pip install '.[fleet]'`" in result.stderr
+
+
+def test_the_help_needs_no_library() -> None:
+    program = (
+        "import sys; from gpugate.webhook.cli.parsers import parsers; parsers(); "
+        "sys.exit(bool({'duckdb', 'fsspec', 'ibis', 'pandas', 'pyarrow'} & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], check=False)  # noqa: S603 -- as above
+    assert result.returncode == 0
