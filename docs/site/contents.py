@@ -27,6 +27,7 @@ SECTIONS: Final = {
         "docs/how-to/idle-gpus",
         "docs/install",
         "docs/how-to/roll-out",
+        "docs/how-to/many-clusters",
         "docs/how-to/run-the-webhook",
         "docs/image",
         "docs/client-certificates",

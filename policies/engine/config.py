@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import msgspec
 
-from gpugate.policies.sdk.catalogue import CatalogueError, check_types
+from gpugate.policies.sdk.catalogue import Catalogue, CatalogueError, check_types
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind
-from gpugate.policies.sdk.platform import Platform, Target
+from gpugate.policies.sdk.platform import LABEL_KEY, Currency, Platform, Target, Version, WorkingHours, WorkloadClasses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gpugate.policies.sdk.field import Json, Path
-    from gpugate.policies.sdk.platform import WorkingHours
     from gpugate.policies.sdk.pod_templates import TemplatePath
 
 
@@ -157,6 +156,64 @@ class PodTemplateEntry(_Strict, frozen=True, kw_only=True):
         return tuple(self.path.replace("[*]", ".*").split("."))
 
 
+class ClusterTarget(_Strict, frozen=True, kw_only=True):
+    """The versions of some clusters, as `major.minor`; a version that is not set is that of the whole file.
+
+    Attributes:
+        kubernetes: the version of the API server.
+        karpenter: the version of Karpenter and its provider.
+        keda: the version of KEDA.
+    """
+
+    kubernetes: Version | msgspec.UnsetType = msgspec.UNSET
+    karpenter: Version | msgspec.UnsetType = msgspec.UNSET
+    keda: Version | msgspec.UnsetType = msgspec.UNSET
+
+
+class ClusterPlatform(_Strict, frozen=True, kw_only=True):
+    """The properties of the platform that may differ between clusters; each replaces that of the whole file.
+
+    The others decide what API servers send to the webhook, which is the same in all clusters.
+
+    Attributes:
+        workload_classes: how the class of a workload is determined.
+        ec2: whether the nodes are EC2 instances.
+        catalogue: instance types of nodes that are not EC2 instances.
+        currency: the currency of reports.
+        working_hours: when namespaces work.
+    """
+
+    workload_classes: WorkloadClasses | msgspec.UnsetType | None = msgspec.UNSET
+    ec2: bool | msgspec.UnsetType | None = msgspec.UNSET
+    catalogue: Catalogue | msgspec.UnsetType = msgspec.UNSET
+    currency: Currency | msgspec.UnsetType | None = msgspec.UNSET
+    working_hours: tuple[WorkingHours, ...] | msgspec.UnsetType = msgspec.UNSET
+
+
+class ClusterEntry(_Strict, frozen=True, kw_only=True):
+    """What is different in some clusters.
+
+    Attributes:
+        match: the clusters: a label, `name` or `region`, and its value, a pattern, or a list of these of which one must fit.
+            All labels must fit; a cluster without a label does not.
+        mode: the maximum mode there of every policy for which neither this entry nor a later one sets a mode.
+        target: the versions that policies assume there.
+        platform: properties of the platform there.
+        policies: mode and parameters there, by policy id or pattern. They take precedence over everything that `policies`
+            of the file and of earlier entries say, parameter by parameter.
+        namespaces: settings there, by namespace or pattern, added to those of the file; equal ones are replaced.
+        exemptions: exemptions there, added to those of the file.
+    """
+
+    match: dict[str, str | tuple[str, ...]]
+    mode: Mode | None = None
+    target: ClusterTarget = ClusterTarget()
+    platform: ClusterPlatform = ClusterPlatform()
+    policies: dict[str, PolicyEntry] = {}
+    namespaces: dict[str, NamespaceEntry] = {}
+    exemptions: tuple[Exemption, ...] = ()
+
+
 class PolicyConfig(_Strict, frozen=True, kw_only=True):
     """The policy file.
 
@@ -171,6 +228,8 @@ class PolicyConfig(_Strict, frozen=True, kw_only=True):
         exemptions: objects that are exempt from policies, with a reason, an owner and an end date.
         pod_templates: further kinds with Pod templates.
         policy_paths: directories of policies outside the library, relative to this file.
+        clusters: what is different in some clusters. All entries that match a cluster apply, in this order: a later one takes
+            precedence.
     """
 
     target: Target = Target()
@@ -182,6 +241,7 @@ class PolicyConfig(_Strict, frozen=True, kw_only=True):
     exemptions: tuple[Exemption, ...] = ()
     pod_templates: tuple[PodTemplateEntry, ...] = ()
     policy_paths: tuple[str, ...] = ()
+    clusters: tuple[ClusterEntry, ...] = ()
 
     @property
     def added_templates(self) -> Mapping[GroupVersionKind, tuple[TemplatePath, ...]]:
@@ -202,7 +262,8 @@ def parse_config(document: Json) -> PolicyConfig:
     Raises:
         ConfigError: an unknown key, a value of the wrong type, another apiVersion or kind, an exemption without a
             reason, an owner or a date, an empty name where names or patterns are listed, an invalid type or path of
-            Pod templates, an empty directory of policies, an invalid amount in a catalogue of instance types.
+            Pod templates, an empty directory of policies, an invalid amount in a catalogue of instance types, a selector that
+            can match no cluster.
     """
     if not isinstance(document, dict):
         raise ConfigError((), f"the policy file is not a YAML mapping; start it with `apiVersion: {API_VERSION}`")
@@ -210,27 +271,84 @@ def parse_config(document: Json) -> PolicyConfig:
         if document.get(key) != wanted:
             raise ConfigError((key,), f"must be {wanted}")
     body = {key: value for key, value in document.items() if key not in {"apiVersion", "kind"}}
-    # Members of maps are first parsed one by one, because the parser's messages do not name the invalid member.
-    for name, entry in _members(body.get("policies")):
-        parse(entry, PolicyEntry, ("policies", name))
-    for namespace, differing in _members(body.get("namespaces")):
-        for name, entry in _members(differing.get("policies") if isinstance(differing, dict) else None):
-            parse(entry, NamespacePolicyEntry, ("namespaces", namespace, "policies", name))
-        parse(differing, NamespaceEntry, ("namespaces", namespace))
+    clusters = body.get("clusters")
+    for index, entry in enumerate(clusters if isinstance(clusters, list) else ()):
+        if isinstance(entry, dict):
+            _parse_members(entry, ("clusters", index))
+        parse(entry, ClusterEntry, ("clusters", index))
+    _parse_members(body, ())
     config = parse(body, PolicyConfig, ())
-    for index, exemption in enumerate(config.exemptions):
-        _check(exemption, ("exemptions", index))
+    _check_section(config, ())
     _refuse_empty(config.excluded_namespaces, ("excluded_namespaces",))
     _check_templates(config.pod_templates)
     _check_directories(config.policy_paths)
-    try:
-        check_types(config.platform.catalogue.types)
-    except CatalogueError as error:
-        raise ConfigError(("platform", "catalogue", *error.path), error.message) from None
-    _check_hours(config.platform.working_hours)
-    if "" in config.namespaces:
-        raise ConfigError(("namespaces", ""), "is empty: write a namespace, or a pattern such as `team-*`")
+    _check_platform(config.platform.catalogue, config.platform.working_hours, ("platform",))
+    _check_clusters(config.clusters)
     return config
+
+
+def _parse_members(section: dict[str, Json], path: Path) -> None:
+    """Parse the members of maps one by one, because the parser's messages do not name the invalid member."""
+    for name, entry in _members(section.get("policies")):
+        parse(entry, PolicyEntry, (*path, "policies", name))
+    for namespace, differing in _members(section.get("namespaces")):
+        for name, entry in _members(differing.get("policies") if isinstance(differing, dict) else None):
+            parse(entry, NamespacePolicyEntry, (*path, "namespaces", namespace, "policies", name))
+        parse(differing, NamespaceEntry, (*path, "namespaces", namespace))
+
+
+def _check_section(section: PolicyConfig | ClusterEntry, path: Path) -> None:
+    for index, exemption in enumerate(section.exemptions):
+        _check(exemption, (*path, "exemptions", index))
+    if "" in section.namespaces:
+        raise ConfigError((*path, "namespaces", ""), "is empty: write a namespace, or a pattern such as `team-*`")
+
+
+def _check_platform(
+    catalogue: Catalogue | msgspec.UnsetType, hours: tuple[WorkingHours, ...] | msgspec.UnsetType, path: Path
+) -> None:
+    try:
+        check_types(catalogue.types if catalogue else ())
+    except CatalogueError as error:
+        raise ConfigError((*path, "catalogue", *error.path), error.message) from None
+    _check_hours(hours or (), path)
+
+
+_MOST_CLUSTERS: Final = 500
+_LONGEST_SELECTOR: Final = 100  # as that of the name or label of a cluster
+_SELECTOR: Final = re.compile(r"[A-Za-z0-9*]([A-Za-z0-9._*-]*[A-Za-z0-9*])?", re.ASCII)
+_LABEL_KEY: Final = re.compile(LABEL_KEY, re.ASCII)
+
+
+def _check_clusters(entries: tuple[ClusterEntry, ...]) -> None:
+    if len(entries) > _MOST_CLUSTERS:
+        raise ConfigError(("clusters",), f"has {len(entries):,} entries (limit: {_MOST_CLUSTERS})")
+    for index, entry in enumerate(entries):
+        path: Path = ("clusters", index)
+        if not entry.match:
+            raise ConfigError(
+                (*path, "match"), "is empty: write what holds in every cluster outside `clusters`, or a label here"
+            )
+        for label, wanted in entry.match.items():
+            _check_selector(label, wanted, (*path, "match", label))
+        _check_section(entry, path)
+        _check_platform(entry.platform.catalogue, entry.platform.working_hours, (*path, "platform"))
+
+
+def _check_selector(label: str, wanted: str | tuple[str, ...], path: Path) -> None:
+    """Raise ConfigError for a label or a value that no cluster can have."""
+    if not _LABEL_KEY.fullmatch(label):
+        raise ConfigError(path, "matches no cluster, because it is no label: write `name`, `region` or a label")
+    if not wanted:
+        raise ConfigError(path, "matches no cluster, because it is empty: write a value, or a pattern such as `eu-*`")
+    for index, value in enumerate((wanted,) if isinstance(wanted, str) else wanted):
+        if not _SELECTOR.fullmatch(value) or len(value) > _LONGEST_SELECTOR:
+            at = path if isinstance(wanted, str) else (*path, index)
+            raise ConfigError(
+                at,
+                "matches no cluster: names, regions and labels of clusters have letters, digits and inner . _ -, "
+                f"at most {_LONGEST_SELECTOR}; `*` stands for any text",
+            )
 
 
 _NAMES: Final = ("policies", "kinds", "namespaces", "names", "users", "groups")
@@ -261,10 +379,10 @@ _TEMPLATE_PATH: Final = re.compile(
 )
 
 
-def _check_hours(entries: tuple[WorkingHours, ...]) -> None:
+def _check_hours(entries: tuple[WorkingHours, ...], platform: Path) -> None:
     for index, hours in enumerate(entries):
         if hours.end <= hours.start:
-            path = ("platform", "working_hours", index, "end")
+            path = (*platform, "working_hours", index, "end")
             raise ConfigError(
                 path, f"is not after the start {hours.start}: write two entries for hours that pass midnight"
             )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from gpugate.policies.engine.clusters import Layer, layers_of, source_of
 from gpugate.policies.engine.config import (
     WITHOUT_POLICY,
     ConfigError,
@@ -25,7 +26,7 @@ from gpugate.policies.sdk.structs import Struct
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from gpugate.policies.engine.config import Exemption, PolicyEntry
+    from gpugate.policies.engine.config import Exemption
     from gpugate.policies.sdk.concerns import Concern, Reader
     from gpugate.policies.sdk.facts import Need
     from gpugate.policies.sdk.field import Json, Path
@@ -206,7 +207,11 @@ def bind(
     policies = tuple(catalog)
     ids = [policy.id for policy in policies]
     _refuse_unknown(ids, config, closed_families)
-    _refuse_overlapping(config.namespaces, ("namespaces",))
+    try:
+        _refuse_overlapping(config.namespaces, ("namespaces",))
+    except ConfigError as error:
+        raise ConfigError(source_of(config, error.path), error.message) from None
+    _check_clusters(policies, config)
     bound = tuple(_rule(policy, config) for policy in policies)
     rules = tuple(rule for rule in bound if rule.mode or any(rule.namespace_modes.values()))
     if only is not None:
@@ -254,69 +259,142 @@ def _index(rules: Sequence[Rule], *, mutating: bool) -> _Index:
 
 
 def _rule(policy: Policy, config: PolicyConfig) -> Rule:
-    key = entry_of(policy, config)
-    entry = config.policies.get(key or "")
+    settings = settings_of(policy, layers_of(config))
     ceiling = Stance.ENFORCE if config.mode is None else stance_of(config.mode, ("mode",))
-    mode = min(policy.mode, ceiling)
-    if entry is not None and entry.mode is not None:
-        mode = stance_of(entry.mode, ("policies", key or "", "mode"))
-    params_path: Path = ("policies", key or "", "params")
-    params = parse((entry.params if entry else None) or {}, policy.params, params_path)
-    namespace_modes: dict[str, Stance] = {}
-    for namespace, differing in config.namespaces.items():
-        path = ("namespaces", namespace, "policies")
-        name = _named(policy, differing.policies, path)
-        if name is not None:
-            namespace_modes[namespace] = stance_of(differing.policies[name].mode, (*path, name, "mode"))
-    is_configured = _is_configured(policy, config, entry)
+    mode = min(policy.mode, ceiling) if settings.mode is None else settings.mode
+    params = _params(policy, settings)
+    is_configured = _is_configured(policy, config, settings)
     tables = {table.name: table for handler in policy.handlers for table in handler.tables}
     table_needs = tuple(need for table in tables.values() if table.extended(config.platform) for need in table.needs)
     mode = mode if is_configured else min(mode, Stance.WARN)
-    return Rule(policy, params, mode, namespace_modes, is_configured, table_needs)
+    return Rule(policy, params, mode, settings.namespace_modes, is_configured, table_needs)
 
 
-def _is_configured(policy: Policy, config: PolicyConfig, entry: PolicyEntry | None) -> bool:
+class Settings(Struct, frozen=True):
+    """What a configuration says of one policy.
+
+    Attributes:
+        mode: the mode that it sets for the policy; None if it sets none.
+        mode_path: the value that decided `mode`.
+        params: the parameters that it sets.
+        params_paths: parameter -> its value in the configuration.
+        entry: the entry of the last section that names the policy; None if none does.
+        namespace_modes: namespace or pattern -> the mode there.
+    """
+
+    mode: Stance | None
+    mode_path: Path
+    params: dict[str, Any]
+    params_paths: Mapping[str, Path]
+    entry: Path | None
+    namespace_modes: Mapping[str, Stance]
+
+
+def settings_of(policy: Policy, layers: Iterable[Layer]) -> Settings:
+    """Return what the sections of a configuration say of a policy; a later section takes precedence.
+
+    Raises:
+        ConfigError: two patterns of a section name the policy, or a mode is invalid.
+    """
+    mode: Stance | None = None
+    mode_path: Path = ()
+    params: dict[str, Any] = {}
+    params_paths: dict[str, Path] = {}
+    entry_path: Path | None = None
+    namespace_modes: dict[str, Stance] = {}
+    for layer in layers:
+        section = layer.section
+        if layer.path and section.mode is not None:
+            # What the whole file sets for a policy is at most the maximum of the cluster.
+            ceiling = stance_of(section.mode, (*layer.path, "mode"))
+            if mode is not None and ceiling < mode:
+                mode, mode_path = ceiling, (*layer.path, "mode")
+            namespace_modes = {name: min(own, ceiling) for name, own in namespace_modes.items()}
+        path = (*layer.path, "policies")
+        key = _named(policy, section.policies, path, is_enabled=bool(mode))
+        if key is not None:
+            entry, entry_path = section.policies[key], (*path, key)
+            if entry.mode is not None:
+                mode, mode_path = stance_of(entry.mode, (*entry_path, "mode")), (*entry_path, "mode")
+            for name, value in (entry.params or {}).items():
+                params[name], params_paths[name] = value, (*entry_path, "params", name)
+        for namespace, differing in section.namespaces.items():
+            path = (*layer.path, "namespaces", namespace, "policies")
+            key = _named(policy, differing.policies, path)
+            if key is not None:
+                namespace_modes[namespace] = stance_of(differing.policies[key].mode, (*path, key, "mode"))
+    return Settings(mode, mode_path, params, params_paths, entry_path, namespace_modes)
+
+
+def _params(policy: Policy, settings: Settings) -> Params:
+    """Return the parameters of a policy.
+
+    Raises:
+        ConfigError: they do not fit; at the value that the last section sets.
+    """
+    within: Path = (*(settings.entry or ("policies", policy.id)), "params")
+    try:
+        return parse(settings.params, policy.params, within)
+    except ConfigError as error:
+        below = error.path[len(within) :]
+        written = settings.params_paths.get(str(below[0])) if below else None
+        raise ConfigError((*written, *below[1:]) if written else error.path, error.message) from None
+
+
+def _check_clusters(policies: Sequence[Policy], config: PolicyConfig) -> None:
+    """Raise ConfigError for an entry of `clusters` that is invalid in the clusters that it matches."""
+    for index, cluster in enumerate(config.clusters):
+        path: Path = ("clusters", index)
+        _refuse_overlapping({**config.namespaces, **cluster.namespaces}, (*path, "namespaces"))
+        if cluster.mode is not None:
+            stance_of(cluster.mode, (*path, "mode"))
+        for policy in policies:
+            keys = (*cluster.policies, *(key for entry in cluster.namespaces.values() for key in entry.policies))
+            if any(formats.matches(key, policy.id) for key in keys):
+                _params(policy, settings_of(policy, (Layer((), config), Layer(path, cluster))))
+
+
+def _is_configured(policy: Policy, config: PolicyConfig, settings: Settings) -> bool:
     """Tell whether the platform has set the names on which a policy depends, or a mode for the policy itself."""
-    if not policy.conventions or (entry is not None and entry.mode is not None):
+    if not policy.conventions or settings.mode is not None:
         return True
     configured = {
-        PARAMETERS_KEY: bool(entry and entry.params),
+        PARAMETERS_KEY: bool(settings.params),
         CLASSES_KEY: config.platform.workload_classes is not None,
     }
     return all(configured[key] for key in policy.conventions)
 
 
-def entry_of(policy: Policy, config: PolicyConfig) -> str | None:
-    """Return the key under `policies` that applies to a policy.
-
-    Raises:
-        ConfigError: two patterns name it.
-    """
-    return _named(policy, config.policies, ("policies",))
-
-
-def _named(policy: Policy, entries: Mapping[str, object], path: Path) -> str | None:
+def _named(policy: Policy, entries: Mapping[str, object], path: Path, *, is_enabled: bool = False) -> str | None:
     """Return the key that names a policy: its id, or else the one matching pattern.
 
     Only its id enables a policy that is off by default: a pattern such as `pods/*` is not a decision to enable it.
+    `is_enabled` tells whether its id did so elsewhere.
     """
     if policy.id in entries:
         return policy.id
     fitting = [key for key in entries if "*" in key and formats.matches(key, policy.id)]
     if len(fitting) > 1:
         raise ConfigError((*path, fitting[1]), f"`{fitting[0]}` names {policy.id} too: write its id, or one pattern")
-    return fitting[0] if fitting and policy.mode is not Stance.OFF else None
+    return fitting[0] if fitting and (is_enabled or policy.mode is not Stance.OFF) else None
 
 
 def _refuse_unknown(ids: Sequence[str], config: PolicyConfig, closed: Collection[str] | None) -> None:
-    named: list[tuple[str, Path]] = [(key, ("policies", key)) for key in config.policies]
-    named += [(key, ("namespaces", n, "policies", key)) for n, e in config.namespaces.items() for key in e.policies]
-    named += [
-        (key, ("exemptions", index, "policies"))
-        for index, exemption in enumerate(config.exemptions)
-        for key in exemption.policies
-        if key not in WITHOUT_POLICY
-    ]
+    sections = (Layer((), config), *(Layer(("clusters", i), entry) for i, entry in enumerate(config.clusters)))
+    named: list[tuple[str, Path]] = []
+    for path, section in ((layer.path, layer.section) for layer in sections):
+        named += [(key, (*path, "policies", key)) for key in section.policies]
+        named += [
+            (key, (*path, "namespaces", n, "policies", key))
+            for n, e in section.namespaces.items()
+            for key in e.policies
+        ]
+        named += [
+            (key, (*path, "exemptions", index, "policies"))
+            for index, exemption in enumerate(section.exemptions)
+            for key in exemption.policies
+            if key not in WITHOUT_POLICY
+        ]
     for key, path in named:
         if closed is not None and key.partition("/")[0] not in closed:
             continue

@@ -14,6 +14,7 @@ from gpugate.webhook.registration.meant import Meant
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gpugate.policies.sdk.platform import ClusterIdentity
     from gpugate.webhook.cluster.options import ClusterOptions
 
 
@@ -94,6 +95,7 @@ class ServeOptions:
         policy_file: the policy file; None gives every policy its shipped mode.
         shadow_policy_file: a policy file by which answered reviews are evaluated again, without an effect; None does not.
         policy_paths: directories of policies outside the library.
+        identity: the cluster for which policy files are read; None is the one that a file names.
         tls_cert: the serving certificate, together with `tls_key`. It must be valid for every name in `tls_san`.
             Without both, a certificate is created for the host, localhost and every name in `tls_san`.
         tls_key: the key of `tls_cert`.
@@ -119,6 +121,7 @@ class ServeOptions:
     policy_file: Path | None = None
     shadow_policy_file: Path | None = None
     policy_paths: tuple[Path, ...] = ()
+    identity: ClusterIdentity | None = None
     tls_cert: Path | None = None
     tls_key: Path | None = None
     tls_san: tuple[str, ...] = ()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpugate.policies.engine.config import PolicyConfig
+    from gpugate.policies.sdk.platform import ClusterIdentity
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.own_policies.sources import PolicySource
 
@@ -70,6 +71,7 @@ class RulesFiles:
         policy_file: Path | None,
         own: OwnPaths | None = None,
         guarded: Callable[[Sequence[Policy], bytes], tuple[Policy, ...]] = lambda policies, _: tuple(policies),
+        cluster: ClusterIdentity | None = None,
     ) -> None:
         """Name the files.
 
@@ -77,10 +79,12 @@ class RulesFiles:
             policy_file: the policy file; None is every policy in its shipped mode.
             own: the directories of policies that flags name.
             guarded: returns the policies of a set outside the library as they are called.
+            cluster: the cluster for which the policy file is read; None is the one that the file names.
         """
         self.policy_file = policy_file
         self._own = own or OwnPaths()
         self._guarded = guarded
+        self._cluster = cluster
 
     @property
     def is_fixed(self) -> bool:
@@ -102,7 +106,7 @@ class RulesFiles:
         def directories_of(config: PolicyConfig) -> tuple[Path, ...]:
             return self._own.directories_of(config, self.policy_file)
 
-        directories = load_policy_file(self.policy_file, directories_of, data)
+        directories = load_policy_file(self.policy_file, directories_of, data, self._cluster)
         return RulesContent(data, read_directories(directories), directories)
 
     def load(self, content: RulesContent) -> Rules:
@@ -114,7 +118,7 @@ class RulesFiles:
         catalog = catalog_from(content.sources)
         library = catalog.policies[: len(catalog.policies) - len(catalog.own)]
         policies = (*library, *self._guarded([own.policy for own in catalog.own], content.own))
-        ruleset = load_policy_file(self.policy_file, lambda config: bind(policies, config), content.data)
+        ruleset = load_policy_file(self.policy_file, lambda config: bind(policies, config), content.data, self._cluster)
         return Rules(ruleset, content.generation)
 
 

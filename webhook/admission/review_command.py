@@ -17,6 +17,7 @@ from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import Operation, Request
 from gpugate.webhook.cli import options, project_flags
+from gpugate.webhook.cli.identity import add_identity, cluster_of
 from gpugate.webhook.cli.options import Parser, UsageError
 from gpugate.webhook.manifests.documents import Document, read_bytes
 from gpugate.webhook.manifests.inputs import Input
@@ -121,7 +122,9 @@ _INCOMPLETE = 4
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     args, project = project_flags.parse(parser(), "review", arguments)
-    ruleset, catalog = options.bound(args.policy_file, project.own)
+    ruleset, catalog = options.bound(
+        args.policy_file, project.own, overrides=options.Overrides(cluster=cluster_of(args))
+    )
     for remark in (*project.remarks, *catalog.remarks):
         print(f"warning: {remark}", file=sys.stderr)
     requested = Asked(args.operation, args.old, args.user or "", tuple(args.groups), args.namespace)
@@ -175,6 +178,7 @@ def parser() -> argparse.ArgumentParser:
     add("-n", "--namespace", help="namespace of an object without one (default: default)")
     add("-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)")
     options.add_policy_file(command, options.OF_THE_PROJECT)
+    add_identity(command)
     project_flags.add_own_policies(command)
     project_flags.add(command)
     return command

@@ -144,7 +144,7 @@ def serve(options: ServeOptions) -> int:
         *(["certificates"] if options.keeping else []),
     )
     guarding = Guarding(Guard(options.workers + len(others)))
-    files = RulesFiles(options.policy_file, OwnPaths(options.policy_paths), guarding.guarded)
+    files = RulesFiles(options.policy_file, OwnPaths(options.policy_paths), guarding.guarded, options.identity)
     rules = _loaded(files, guarding)
     leafs = LeafMemory()
     certificate = Certificate(options, now, leafs)
@@ -195,7 +195,8 @@ def _shadow(options: ServeOptions, guarding: Guarding, folder: Path) -> SharedSh
     if options.shadow_policy_file is None:
         return None
     shadow = SharedShadow(
-        RulesFiles(options.shadow_policy_file, OwnPaths(options.policy_paths), guarding.limited), folder
+        RulesFiles(options.shadow_policy_file, OwnPaths(options.policy_paths), guarding.limited, options.identity),
+        folder,
     )
     try:
         content = shadow.files.read()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpugate.policies.sdk import quantity
 from gpugate.webhook.cli import options
+from gpugate.webhook.cli.identity import add_identity, cluster_of
 from gpugate.webhook.cli.options import Parser, UsageError, checked_url, duration
 from gpugate.webhook.registration import flags as meant_flags
 
@@ -212,6 +213,7 @@ def main(arguments: Sequence[str]) -> int:
             limits=Limits(connections=numbers["--max-connections"], per_source=numbers["--max-connections-per-source"]),
             policy_file=args.policy_file,
             shadow_policy_file=args.shadow_policy_file,
+            identity=cluster_of(args),
             policy_paths=tuple(args.policy_path or map(Path, _listed(_environment("policy_paths")) or ())),
             tls_cert=args.tls_cert,
             tls_key=args.tls_key,
@@ -250,6 +252,7 @@ def parser() -> argparse.ArgumentParser:
         "policy file to compare with: evaluate answered reviews by it, without an effect",
     )
     options.add_policy_path(policies)
+    add_identity(policies)
     _add_record(command)
     _add_cluster(command)
     certificate = command.add_argument_group("certificate files")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from gpugate.policies.engine.clusters import EVERYWHERE
 from gpugate.policies.sdk.catalogue import API_VERSION, KIND, CatalogueFile
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.node_types import node_types
@@ -44,7 +45,7 @@ _HEAD: Final = "# Instance types, written by `gpugate catalogue`. A price of a n
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     args = parser().parse_args(arguments)
-    platform = load_policy_file(args.policy_file, lambda config: config).platform
+    platform = load_policy_file(args.policy_file, lambda config: config, cluster=EVERYWHERE).platform
     try:
         source, name = _source(args)
         of_nodes = node_types(_read(source, NODE), _read(source, RESOURCE_SLICE), platform)

@@ -34,7 +34,7 @@ from gpugate.webhook.audit.formats.presentation import Presentation
 from gpugate.webhook.audit.gpu_usage import measure, with_usage
 from gpugate.webhook.audit.history import Run, append, prepare
 from gpugate.webhook.audit.history import read as read_history
-from gpugate.webhook.audit.identity import identified, identity, new_run_id
+from gpugate.webhook.audit.identity import identified, new_run_id
 from gpugate.webhook.audit.idle_findings import with_idle_findings
 from gpugate.webhook.audit.live import LiveSource, Throttle
 from gpugate.webhook.audit.model import Action
@@ -47,6 +47,7 @@ from gpugate.webhook.audit.summary_log import summary_line
 from gpugate.webhook.audit.trend import trend
 from gpugate.webhook.audit.words import Amounts
 from gpugate.webhook.cli import options
+from gpugate.webhook.cli.identity import cluster_of, identity
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cli.progress import listing
 from gpugate.webhook.cli.selection import selected
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.catalogue import CatalogueFile
     from gpugate.policies.sdk.objects import Kind
+    from gpugate.policies.sdk.platform import ClusterIdentity
     from gpugate.webhook.audit.cost.gpu_use import PodUse
     from gpugate.webhook.audit.model import AuditReport
     from gpugate.webhook.audit.prometheus import Prometheus
@@ -338,6 +340,7 @@ class Wanted(NamedTuple):
         ignore: the ignored ones.
         own: where the policies outside the library are.
         catalogue: the instance types of a file, or None.
+        cluster: the cluster for which the policy file is read, or None.
     """
 
     file: Path | None
@@ -347,6 +350,7 @@ class Wanted(NamedTuple):
     ignore: Sequence[str] = ()
     own: OwnPaths = OwnPaths()
     catalogue: CatalogueFile | None = None
+    cluster: ClusterIdentity | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -374,14 +378,16 @@ def rules(wanted: Wanted, connection: Connection | None) -> Rules:
     """
     if wanted.file is not None:
         data = read_policy_file(wanted.file)
-        return Rules(parse_policy_file(wanted.file, data, wanted.bound), generation(data), f"policy file {wanted.file}")
+        ruleset = parse_policy_file(wanted.file, data, wanted.bound, wanted.cluster)
+        return Rules(ruleset, generation(data), f"policy file {wanted.file}")
     if wanted.installed and connection is None:
         raise UsageError("--with-installed needs a cluster: remove --from, or set --policy-file")
     installed = _installed(connection, requested=wanted.installed) if connection else "no policy file was given"
     if isinstance(installed, str):
-        return Rules(load_policy_file(None, wanted.bound), SHIPPED, f"{installed}: every policy has its shipped mode")
+        ruleset = load_policy_file(None, wanted.bound, cluster=wanted.cluster)
+        return Rules(ruleset, SHIPPED, f"{installed}: every policy has its shipped mode")
     data = (installed.data or {})[_KEY].encode()
-    ruleset = parse_policy_file(Path(f"{installed.name}, {_KEY}"), data, wanted.bound)
+    ruleset = parse_policy_file(Path(f"{installed.name}, {_KEY}"), data, wanted.bound, wanted.cluster)
     return Rules(ruleset, generation(data), f"policy file of {installed.name}")
 
 
@@ -533,6 +539,7 @@ def main(arguments: Sequence[str]) -> int:
         args.ignore,
         OwnPaths(tuple(args.policy_path)),
         None if args.catalogue is None else read_catalogue(args.catalogue),
+        cluster_of(args),
     )
     if args.print_rbac:
         sys.stdout.write(rights(rules(wanted._replace(installed=False), None).ruleset, args))

@@ -14,8 +14,8 @@ from gpugate.webhook.audit.cost.gpu_metrics import METRICS
 from gpugate.webhook.audit.cost.prices import CAPACITIES
 from gpugate.webhook.audit.formats.names import FORMATS
 from gpugate.webhook.audit.formats.presentation import GROUPS, HOURS_PER_MONTH
-from gpugate.webhook.audit.identity import add_identity
 from gpugate.webhook.cli import options
+from gpugate.webhook.cli.identity import add_identity
 from gpugate.webhook.cli.options import Parser
 from gpugate.webhook.project.read import URL
 

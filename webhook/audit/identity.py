@@ -6,69 +6,16 @@ import datetime as dt
 import secrets
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from msgspec.structs import replace
 
-from gpugate.policies.engine.config import GpugateError
 from gpugate.policies.sdk.platform import ClusterIdentity
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
 
     from gpugate.webhook.audit.model import AuditReport, Cluster
 
 _EMPTY: Final = ClusterIdentity()
-
-
-class IdentityError(GpugateError):
-    """A flag has an invalid name, region or label."""
-
-
-def add_identity(group: argparse._ActionsContainer) -> None:
-    """Add the flags."""
-    add = group.add_argument
-    add(
-        "--cluster-name",
-        metavar="NAME",
-        help="name of the cluster in results (default: platform.cluster.name, else a UID)",
-    )
-    add("--cluster-region", metavar="NAME", help="region of the cluster in results (default: platform.cluster.region)")
-    add(
-        "--cluster-label",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="label of the cluster in results; replaces that of platform.cluster.labels; repeatable",
-    )
-
-
-def identity(args: argparse.Namespace) -> ClusterIdentity:
-    """Return what the flags say of the cluster.
-
-    Raises:
-        IdentityError: a flag has an invalid value.
-    """
-    labels = dict(_label(text) for text in args.cluster_label)
-    flags = {"--cluster-name": {"name": args.cluster_name}, "--cluster-region": {"region": args.cluster_region}}
-    flags |= {f"--cluster-label {key}={value}": {"labels": {key: value}} for key, value in labels.items()}
-    for flag, given in flags.items():
-        try:
-            msgspec.convert(given, ClusterIdentity)
-        except msgspec.ValidationError:
-            value = next(iter(given.values()))
-            text = flag if isinstance(value, dict) else f"{flag} {value}"
-            raise IdentityError(
-                f"{text}: write letters and digits, and between them also the characters . _ -, at most 100"
-            ) from None
-    return ClusterIdentity(name=args.cluster_name, region=args.cluster_region, labels=labels)
-
-
-def _label(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise IdentityError(f"--cluster-label {text}: write KEY=VALUE")
-    return key, value
 
 
 def new_run_id(time: dt.datetime) -> str:

@@ -27,6 +27,7 @@ from gpugate.webhook.audit.live import LiveSource, Throttle
 from gpugate.webhook.audit.source import NotReadError
 from gpugate.webhook.audit.why_json import PodAnswer, PoolAnswer, WhyReport
 from gpugate.webhook.cli import options
+from gpugate.webhook.cli.identity import add_identity, cluster_of
 from gpugate.webhook.cli.options import Parser, UsageError
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.credentials import context_name
@@ -123,6 +124,7 @@ def parser() -> argparse.ArgumentParser:
     add("-n", "--namespace", default="default", help="namespace of pod/NAME (default: default)")
     add("--dra", action="store_true", help="Karpenter runs with --ignore-dra-requests=false")
     options.add_policy_file(parser)
+    add_identity(parser)
     options.add_catalogue(parser)
     add("-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)")
     return parser
@@ -140,7 +142,7 @@ def _ruleset(args: argparse.Namespace) -> Ruleset:
         own = config if types is None else with_catalogue(config, types)
         return bind((policy_in(unprovisionable),), own, closed_families=())
 
-    return load_policy_file(args.policy_file, use)
+    return load_policy_file(args.policy_file, use, cluster=cluster_of(args))
 
 
 def _ignores_claims(ruleset: Ruleset, args: argparse.Namespace) -> bool:

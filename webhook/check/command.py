@@ -20,6 +20,7 @@ from gpugate.webhook.check.options import FailOn, Options
 from gpugate.webhook.check.run import CheckResult, check
 from gpugate.webhook.check.session import LocalSession
 from gpugate.webhook.cli import options, project_flags
+from gpugate.webhook.cli.identity import cluster_of
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cli.progress import MANY_FILES, progress
 from gpugate.webhook.cli.selection import selected
@@ -196,8 +197,7 @@ def check_project(args: argparse.Namespace, project: Project) -> tuple[CheckResu
             project.own,
             lambda ids: selected(ids, args.select, args.ignore),
             project.base,
-            args.catalogue,
-            mode=None if args.as_mode == "as-is" else args.as_mode,
+            options.Overrides(None if args.as_mode == "as-is" else args.as_mode, args.catalogue, cluster_of(args)),
         )
     # Denied examples would be findings of every check of the repository. `gpugate test` evaluates them.
     args.exclude = [

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.cli import options, project_flags
+from gpugate.webhook.cli.identity import add_identity
 from gpugate.webhook.cli.options import Parser, seconds
 
 if TYPE_CHECKING:
@@ -210,6 +211,7 @@ def _add_inputs(command: argparse.ArgumentParser) -> None:
 def _add_policies(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("policies")
     options.add_policy_file(group, options.OF_THE_PROJECT)
+    add_identity(group)
     options.add_catalogue(group)
     add = group.add_argument
     add(

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
 import msgspec
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.config import PolicyConfig
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.catalogue import CatalogueFile
+    from gpugate.policies.sdk.platform import ClusterIdentity
     from gpugate.webhook.manifests.git import Revision
     from gpugate.webhook.own_policies.catalog import Catalog, OwnPaths
 
@@ -248,14 +249,30 @@ def add_catalogue(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def ruleset(policy_file: Path | None, own: OwnPaths | None = None) -> Ruleset:
+class Overrides(NamedTuple):
+    """What flags say instead of the policy file.
+
+    Attributes:
+        mode: the global mode; None keeps that of the policy file.
+        catalogue: a file of instance types.
+        cluster: the cluster for which a policy file with `clusters` is read; None is the one that the file names.
+    """
+
+    mode: str | None = None
+    catalogue: Path | None = None
+    cluster: ClusterIdentity | None = None
+
+
+def ruleset(policy_file: Path | None, own: OwnPaths | None = None, cluster: ClusterIdentity | None = None) -> Ruleset:
     """Bind all policies to the configuration of a policy file; `own` says where those outside the library are.
 
+    `cluster` is the cluster for which a policy file with `clusters` is read; None is the one that the file names.
+
     Raises:
-        GpugateError: the policy file or the catalogue cannot be read or is invalid, or a policy cannot be loaded; the text
-            contains the location.
+        GpugateError: the policy file or the catalogue cannot be read or is invalid, the cluster of a policy file with `clusters`
+            is unknown, or a policy cannot be loaded; the text contains the location.
     """
-    return bound(policy_file, own)[0]
+    return _bound(policy_file, own, overrides=Overrides(cluster=cluster))[0]
 
 
 def bound(
@@ -263,27 +280,40 @@ def bound(
     own: OwnPaths | None = None,
     choose: Callable[[Sequence[str]], Collection[str] | None] | None = None,
     base: Revision | None = None,
-    catalogue: Path | None = None,
-    *,
-    mode: str | None = None,
+    overrides: Overrides | None = None,
 ) -> tuple[Ruleset, Catalog]:
     """Bind policies to the configuration of a policy file, and return them with the catalogue that they are from.
+
+    Without a known cluster, a policy file means what it says of all clusters.
 
     Args:
         policy_file: the policy file; None is every policy in its shipped mode.
         own: where the policies outside the library are.
         choose: returns the ids of the policies in force, of those of all; None is all.
         base: a policy file and a catalogue of its repository are read from this revision.
-        catalogue: a file of instance types.
-        mode: the global mode, instead of that of the policy file; None keeps it.
+        overrides: what flags say instead.
 
     Raises:
         GpugateError: as `ruleset`.
     """
+    from gpugate.policies.engine.clusters import EVERYWHERE  # noqa: PLC0415 -- most commands need no rules
+
+    given = overrides or Overrides()
+    return _bound(policy_file, own, choose, base, given._replace(cluster=given.cluster or EVERYWHERE))
+
+
+def _bound(
+    policy_file: Path | None,
+    own: OwnPaths | None,
+    choose: Callable[[Sequence[str]], Collection[str] | None] | None = None,
+    base: Revision | None = None,
+    overrides: Overrides | None = None,
+) -> tuple[Ruleset, Catalog]:
     from gpugate.policies.engine.ruleset import bind  # noqa: PLC0415 -- most commands need no rules
     from gpugate.webhook.manifests.policy_file import MAX_POLICY_FILE, load_policy_file  # noqa: PLC0415
     from gpugate.webhook.own_policies.catalog import OwnPaths  # noqa: PLC0415
 
+    mode, catalogue, cluster = overrides or Overrides()
     data = None
     if policy_file is not None and base is not None:
         from gpugate.webhook.project.base import read_from  # noqa: PLC0415 -- few runs have a base
@@ -302,7 +332,7 @@ def bound(
         only = choose([policy.id for policy in catalog.policies]) if choose else None
         return bind(catalog.policies, config, only, closed_families=catalog.closed_families), catalog
 
-    return load_policy_file(policy_file, use, data)
+    return load_policy_file(policy_file, use, data, cluster)
 
 
 def _read_catalogue(path: Path, base: Revision | None) -> CatalogueFile:

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from gpugate.policies.engine.clusters import EVERYWHERE, ClusterConfig, labels_of, layers_of, source_of, unmatched
 from gpugate.policies.engine.config import API_VERSION, KIND, PolicyConfig
-from gpugate.policies.engine.ruleset import entry_of
+from gpugate.policies.engine.ruleset import settings_of
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.platform import CLASSES_KEY
 from gpugate.webhook.audit import why_json
 from gpugate.webhook.audit.formats import json as audit_json
 from gpugate.webhook.check import flags as check_flags
 from gpugate.webhook.cli import options, project_flags
+from gpugate.webhook.cli.identity import cluster_of
 from gpugate.webhook.cli.options import Parser, UsageError
 from gpugate.webhook.config import starter
 from gpugate.webhook.config.published_schemas import (
@@ -55,8 +57,28 @@ def settings_text(project: Project, ruleset: Ruleset, policy_file: Path | None) 
     remarks = [f"# {remark}\n" for remark in project.remarks]
     file = f"# Project file: {project.file.file if project.file else 'none'}\n"
     settings = _written(_settings(project))
-    policies = _written(_policies(ruleset, _Origins(policy_file)))
-    return f"{file}{''.join(remarks)}{settings}---\n# Policy file: {policy_file or 'none'}\n{policies}"
+    return f"{file}{''.join(remarks)}{settings}---\n{policies_text(ruleset, policy_file)}"
+
+
+def policies_text(ruleset: Ruleset, policy_file: Path | None) -> str:
+    """Return the policy configuration of a cluster, with the origin of each value."""
+    origins = _Origins(policy_file)
+    cluster = "".join(f"# {line}\n" for line in _cluster(ruleset.config, origins))
+    return f"# Policy file: {policy_file or 'none'}\n{cluster}{_written(_policies(ruleset, origins))}"
+
+
+def _cluster(config: PolicyConfig, origins: _Origins) -> Iterator[str]:
+    """Yield the cluster, and for each entry of `clusters` whether it applies."""
+    if not isinstance(config, ClusterConfig):
+        return
+    known = labels_of(config.platform.cluster) if config.platform.cluster else {}
+    labels = ", ".join(f"{label}={value}" for label, value in known.items())
+    yield f"Cluster: {labels or 'unknown; the following holds in all clusters, unless an entry of `clusters` matches'}"
+    for index, entry in enumerate(config.file.clusters):
+        label = unmatched(entry, known)
+        have = f"is {known[label]}" if label in known else "is not set"
+        result = f"does not apply: {label} {have}, not {_wanted(entry.match[label])}" if label else "applies"
+        yield f"clusters[{index}] ({origins.of(('clusters', index), DEFAULT)}) {result}"
 
 
 class _Origins:
@@ -78,6 +100,10 @@ class _Origins:
         return f"{self._file}:{self._source.locate(path)[0]}" if self._source else otherwise
 
 
+def _wanted(values: str | tuple[str, ...]) -> str:
+    return values if isinstance(values, str) else " or ".join(values)
+
+
 def _settings(project: Project) -> Iterator[_Line]:
     for key, settled in project.settings.items():
         yield _Line(f"{key}: {yaml_text.inline(msgspec.to_builtins(settled.value))}", settled.origin)
@@ -91,7 +117,8 @@ def _policies(ruleset: Ruleset, origins: _Origins) -> Iterator[_Line]:
     for section in ("target", "platform"):
         yield _Line(f"{section}:")
         for key, value in document[section].items():
-            yield _Line(f"  {key}: {yaml_text.inline(value)}", origins.of((section, key), DEFAULT))
+            path = source_of(config, (section, key))
+            yield _Line(f"  {key}: {yaml_text.inline(value)}", origins.of(path, DEFAULT))
     yield _Line("policies:")
     bound = {rule.policy.id: rule for rule in ruleset.rules}
     for policy in ruleset.catalog:
@@ -101,26 +128,28 @@ def _policies(ruleset: Ruleset, origins: _Origins) -> Iterator[_Line]:
         yield _Line(f"    mode: {yaml_text.inline(mode)}", _mode_origin(policy, config, rule, origins))
         yield from _params(rule, config, origins) if rule else ()
     for section in ("namespaces", "excluded_namespaces"):
-        yield _Line(f"{section}: {yaml_text.inline(document[section])}", origins.of((section,), DEFAULT))
+        path = source_of(config, (section,))
+        yield _Line(f"{section}: {yaml_text.inline(document[section])}", origins.of(path, DEFAULT))
     yield _Line("exemptions:" if config.exemptions else "exemptions: []", "" if config.exemptions else DEFAULT)
     for index, exemption in enumerate(document["exemptions"]):
-        yield _Line(f"  - {yaml_text.inline(exemption)}", origins.of(("exemptions", index), DEFAULT))
+        yield _Line(f"  - {yaml_text.inline(exemption)}", origins.of(source_of(config, ("exemptions", index)), DEFAULT))
 
 
 def _mode_origin(policy: Policy, config: PolicyConfig, rule: Rule | None, origins: _Origins) -> str:
-    key = entry_of(policy, config)
-    if key is not None and config.policies[key].mode is not None:
-        return origins.of(("policies", key, "mode"), SHIPPED)
+    settings = settings_of(policy, layers_of(config))
+    if settings.mode is not None:
+        return origins.of(settings.mode_path, SHIPPED)
     lowered = config.mode is not None and (rule.mode if rule else Stance.OFF) < policy.mode
-    return origins.of(("mode",), SHIPPED) if lowered else SHIPPED
+    return origins.of(source_of(config, ("mode",)), SHIPPED) if lowered else SHIPPED
 
 
 def _params(rule: Rule, config: PolicyConfig, origins: _Origins) -> Iterator[_Line]:
     params = msgspec.to_builtins(rule.params)
-    key = entry_of(rule.policy, config) or rule.policy.id
+    paths = settings_of(rule.policy, layers_of(config)).params_paths
     yield from [_Line("    params:")] if params else []
     for name, value in params.items():
-        yield _Line(f"      {name}: {yaml_text.inline(value)}", origins.of(("policies", key, "params", name), SHIPPED))
+        origin = origins.of(paths[name], SHIPPED) if name in paths else SHIPPED
+        yield _Line(f"      {name}: {yaml_text.inline(value)}", origin)
 
 
 def _written(lines: Iterable[_Line]) -> str:
@@ -167,7 +196,7 @@ def _schema(args: argparse.Namespace) -> _Object:
 def _settings_of_check(args: argparse.Namespace, further: Sequence[str]) -> str:
     of_check = check_flags.parser()
     of_check.prog = "gpugate config show"
-    named = [("--policy-file", args.policy_file), ("--config", args.config)]
+    named = [("--policy-file", args.policy_file), ("--config", args.config), ("--cluster-name", args.cluster)]
     named_flags = [part for flag, file in named if file for part in (flag, str(file))]
     named_flags += ["--no-config"] if args.no_config else []
     filled, project = project_flags.parse(of_check, "check", [*named_flags, *further])
@@ -175,8 +204,11 @@ def _settings_of_check(args: argparse.Namespace, further: Sequence[str]) -> str:
         raise UsageError(
             "--trust base: config show reads the working directory; check out the base to see its settings"
         )
-    ruleset = options.ruleset(filled.policy_file, project.own)
-    return settings_text(project, ruleset, filled.policy_file) if args.origin else yaml_text.block(effective(ruleset))
+    cluster = cluster_of(filled)
+    ruleset = options.ruleset(filled.policy_file, project.own, cluster or EVERYWHERE)
+    if args.origin:
+        return settings_text(project, ruleset, filled.policy_file)
+    return policies_text(ruleset, filled.policy_file) if cluster else yaml_text.block(effective(ruleset))
 
 
 def _init() -> None:
@@ -216,10 +248,13 @@ def parser() -> Parser:
         "show",
         help="show the effective configuration, including defaults",
         description="Show the effective configuration, including defaults. Accepts all options of `gpugate check`.",
-        epilog="examples:\n  gpugate config show\n  gpugate config show --origin -p policy.yaml",
+        epilog="examples:\n  gpugate config show\n  gpugate config show --origin -p policy.yaml\n"
+        "  gpugate config show --cluster gpu-1",
     )
     options.add_policy_file(show, options.OF_THE_PROJECT)
     project_flags.add(show)
+    of_cluster = "show what holds in this cluster, and the origin of each value; --cluster-region and --cluster-label describe it"
+    show.add_argument("--cluster", metavar="NAME", help=of_cluster)
     origin = "show the settings of `check` too, and the origin of each value: flag, variable, file and line, or default"
     show.add_argument("--origin", action="store_true", help=origin)
     commands.add_parser(
@@ -250,6 +285,9 @@ def parser() -> Parser:
 def _builtins(config: PolicyConfig) -> _Object:
     """Return a configuration, with the default workload classes if it sets none."""
     document: _Object = msgspec.to_builtins(config)
+    # What is shown holds in one cluster.
+    for key in ("file", "applied", "clusters"):
+        document.pop(key, None)
     document["platform"][_CLASSES] = msgspec.to_builtins(config.platform.classes)
     return document
 

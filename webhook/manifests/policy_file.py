@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import yaml
 
+from gpugate.policies.engine.clusters import settle
 from gpugate.policies.engine.config import ConfigError, GpugateError, PolicyConfig, parse_config
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.structs import Struct
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk import field as fields
     from gpugate.policies.sdk.field import Path as FieldPath
+    from gpugate.policies.sdk.platform import ClusterIdentity
 
 _Loader: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 # How many characters an escape has after the backslash, where that is not one (YAML 1.1, 5.6).
@@ -125,20 +127,27 @@ class PolicyFileError(GpugateError):
     """The policy file cannot be read, or what it says is refused; the text begins with file, line and column."""
 
 
-def load_policy_file(path: Path | None, use: Callable[[PolicyConfig], T], data: bytes | None = None) -> T:
+def load_policy_file(
+    path: Path | None,
+    use: Callable[[PolicyConfig], T],
+    data: bytes | None = None,
+    cluster: ClusterIdentity | None = None,
+) -> T:
     """Read the configuration and return what is made of it; without a file, every policy has its shipped mode.
 
     Args:
         path: the file.
         data: its content where that is not the file on disk.
         use: what makes something of it, such as `bind` with the catalogue in hand; it may refuse the configuration too.
+        cluster: the cluster for which the file is read; None is the one that the file names. `EVERYWHERE` is what holds in all
+            clusters.
 
     Raises:
         PolicyFileError: the file cannot be read, is not YAML, or is refused; says where and what to write.
     """
     if path is None:
-        return use(PolicyConfig())
-    return parse_policy_file(path, read_policy_file(path) if data is None else data, use)
+        return use(settle(PolicyConfig(), cluster))
+    return parse_policy_file(path, read_policy_file(path) if data is None else data, use, cluster)
 
 
 def read_policy_file(path: Path) -> bytes:
@@ -164,11 +173,13 @@ def generation(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:_DIGITS]
 
 
-def parse_policy_file(path: Path, data: bytes, use: Callable[[PolicyConfig], T]) -> T:
+def parse_policy_file(
+    path: Path, data: bytes, use: Callable[[PolicyConfig], T], cluster: ClusterIdentity | None = None
+) -> T:
     """Return what is made of the configuration in the bytes of a file; as `load_policy_file`, without reading it."""
     source = policy_source(path, data)
     try:
-        return use(parse_config(source.document.value))
+        return use(settle(parse_config(source.document.value), cluster))
     except ConfigError as error:
         line, column = source.locate(error.path)
         where = f"{render(error.path)}: " if error.path else ""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.clusters import EVERYWHERE
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.manifests.policy_file import parse_policy_file
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.sdk.platform import ClusterIdentity
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.cluster.connection import Connection
     from gpugate.webhook.operate.installation import Installation, Names
@@ -76,6 +78,7 @@ class DoctorOptions:
         probe: whether to probe the webhook too.
         policy_file: the source of the given policies; empty if they are looked up.
         policy_paths: directories of policies outside the library.
+        identity: the cluster for which the installed policy file is read; None is the one that the file names.
     """
 
     namespace: str | None
@@ -89,6 +92,7 @@ class DoctorOptions:
     probe: bool
     policy_file: str
     policy_paths: tuple[Path, ...] = ()
+    identity: ClusterIdentity | None = None
 
 
 def collect(connection: Connection, options: DoctorOptions, ruleset: Ruleset | None, now: dt.datetime) -> Case:
@@ -111,7 +115,9 @@ def collect(connection: Connection, options: DoctorOptions, ruleset: Ruleset | N
     reader.version()
     installation = read_installation(connection, _names(connection, options), now)
     rules, rules_from = (
-        (ruleset, options.policy_file) if ruleset else _find_ruleset(installation, [policy.policy for policy in own])
+        (ruleset, options.policy_file)
+        if ruleset
+        else _find_ruleset(installation, [policy.policy for policy in own], options.identity)
     )
     uses_own = loads_own_policies(installation)
     case = Case(
@@ -155,7 +161,9 @@ def _keeper_names(names: Names) -> tuple[str, str, str, str, str]:
     return names.namespace, names.service_account, names.secret, names.lease, names.configuration
 
 
-def _find_ruleset(installation: Installation, own: Sequence[Policy]) -> tuple[Ruleset, str]:
+def _find_ruleset(
+    installation: Installation, own: Sequence[Policy], identity: ClusterIdentity | None
+) -> tuple[Ruleset, str]:
     policies = (*CATALOG, *own)
     mounted = mounted_policy(installation)
     if mounted is None:
@@ -165,4 +173,5 @@ def _find_ruleset(installation: Installation, own: Sequence[Policy]) -> tuple[Ru
         # Unless they are given, the policies outside the library that the policy file names are in the Pods of the webhook.
         return bind(policies, config, closed_families=library_families())
 
-    return parse_policy_file(Path(mounted.where), mounted.text.encode(), bound), mounted.where
+    ruleset = parse_policy_file(Path(mounted.where), mounted.text.encode(), bound, identity or EVERYWHERE)
+    return ruleset, mounted.where

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpugate.webhook.cli import options
+from gpugate.webhook.cli.identity import add_identity, cluster_of
 from gpugate.webhook.cli.options import Parser
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.errors import CallError
@@ -37,7 +38,8 @@ def main(arguments: Sequence[str]) -> int:
     from gpugate.webhook.operate.doctor import collect  # noqa: PLC0415 -- imports cryptography, which --help does not need
     from gpugate.webhook.operate.doctor_checks import examine  # noqa: PLC0415 -- as above
 
-    ruleset = options.ruleset(args.policy_file, OwnPaths(tuple(args.policy_path))) if args.policy_file else None
+    own = OwnPaths(tuple(args.policy_path))
+    ruleset = options.ruleset(args.policy_file, own, cluster_of(args)) if args.policy_file else None
     connection = connect(choose_cluster(args.kubeconfig, args.context, os.environ))
     try:
         diagnosis = examine(collect(connection, _options(args), ruleset, dt.datetime.now(dt.UTC)))
@@ -65,6 +67,7 @@ def _options(args: argparse.Namespace) -> DoctorOptions:
         probe=args.probe,
         policy_file=str(args.policy_file or ""),
         policy_paths=tuple(args.policy_path),
+        identity=cluster_of(args),
     )
 
 
@@ -126,6 +129,7 @@ def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
     add("--url", metavar="URL", default="", help="expected URL of the webhook, if it is not reached through a Service")
     expected = command.add_argument_group("expected webhook configurations (to report differences)")
     options.add_policy_file(expected, options.INSTALLED)
+    add_identity(expected)
     options.add_policy_path(expected)
     for flag, effect in (("--fail", "denied"), ("--fail-mutating", "mutated")):
         expected.add_argument(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpugate.certs.pki import split, validity
+from gpugate.policies.engine.clusters import EVERYWHERE
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.manifests.policy_file import PolicyFileError, parse_policy_file
 from gpugate.webhook.operate.doctor_case import mounted_policy
@@ -179,6 +180,8 @@ def _mode(installation: Installation) -> str:
         return str(config.mode) if config.mode else "the shipped mode of each policy"
 
     try:
-        return f"{parse_policy_file(Path(policy.where), policy.text.encode(), describe_mode)} ({policy.where})"
+        return (
+            f"{parse_policy_file(Path(policy.where), policy.text.encode(), describe_mode, EVERYWHERE)} ({policy.where})"
+        )
     except PolicyFileError as error:
         return f"the policy file is invalid: {error}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpugate.webhook.cli import options
+from gpugate.webhook.cli.identity import add_identity, cluster_of
 from gpugate.webhook.cli.options import Parser, UsageError, checked_url
 from gpugate.webhook.own_policies.catalog import OwnPaths
 from gpugate.webhook.registration.entries import RiskGroup
@@ -66,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _ruleset(args: argparse.Namespace) -> Ruleset:
-    return options.ruleset(args.policy_file, OwnPaths(tuple(args.policy_path)))
+    return options.ruleset(args.policy_file, OwnPaths(tuple(args.policy_path)), cluster_of(args))
 
 
 def _authority(file: Path) -> bytes:
@@ -108,6 +109,7 @@ def parser() -> argparse.ArgumentParser:
         help="print values of the Helm chart that register policies outside the library, and nothing else",
     )
     options.add_policy_file(command)
+    add_identity(command)
     options.add_policy_path(command)
     add(
         "--namespace",

@@ -26,6 +26,7 @@ from gpugate.webhook.audit.selection import Options
 from gpugate.webhook.audit.source import NotReadError
 from gpugate.webhook.audit.words import plural
 from gpugate.webhook.cli import options
+from gpugate.webhook.cli.identity import add_identity, cluster_of
 from gpugate.webhook.cli.options import Parser, UsageError
 from gpugate.webhook.cli.progress import listing
 from gpugate.webhook.cluster.errors import CallError
@@ -143,7 +144,9 @@ def _evaluated(args: argparse.Namespace, sources: _Sources, now: dt.datetime) ->
         raise UsageError("--candidate FILE is missing")
     if args.cluster and sources.dumps:
         raise UsageError("--cluster and a dump are two states of a cluster: remove one of them")
-    current, candidate = options.ruleset(args.current), options.ruleset(args.candidate)
+    cluster = cluster_of(args)
+    current = options.ruleset(args.current, cluster=cluster)
+    candidate = options.ruleset(args.candidate, cluster=cluster)
     with ExitStack() as stack:
         stored = None
         if sources.dumps:
@@ -199,9 +202,10 @@ def _replayed(args: argparse.Namespace, sources: _Sources) -> tuple[Simulation, 
         )
     if args.candidate is None:
         raise UsageError("--candidate FILE is missing")
-    candidate, current = options.ruleset(args.candidate), None
+    cluster = cluster_of(args)
+    candidate, current = options.ruleset(args.candidate, cluster=cluster), None
     if args.current is not None:
-        ruleset = options.ruleset(args.current)
+        ruleset = options.ruleset(args.current, cluster=cluster)
         current = Current(ruleset, generation(args.current.read_bytes()))
     replay = RecordReplay(sources.records, candidate, current)
     simulation = Simulation(
@@ -432,6 +436,7 @@ def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
     add = command.add_argument
     add("--candidate", type=Path, metavar="FILE", help="policy file to evaluate")
     add("--current", type=Path, metavar="FILE", help=f"policy file in force (default: {_SHIPPED})")
+    add_identity(command)
     add(
         "--from",
         dest="sources",

@@ -14,8 +14,10 @@ import pytest
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.sdk.facts import NoFacts
+from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.platform import ClusterIdentity
 from gpugate.webhook.admission.gate import Gate, Rules
-from gpugate.webhook.admission.policy_reload import SHIPPED, PolicyFileWatch, Reload, load_rules
+from gpugate.webhook.admission.policy_reload import SHIPPED, PolicyFileWatch, Reload, RulesFiles, load_rules
 from gpugate.webhook.manifests.policy_file import PolicyFileError
 
 if TYPE_CHECKING:
@@ -284,3 +286,32 @@ def test_every_policy_is_bound(tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
     path.write_text(WARN)
     assert len(load_rules(path).ruleset.rules) == sum(bool(policy.mode) for policy in CATALOG)
+
+
+FLEET = """\
+apiVersion: gpugate.dev/v1
+kind: PolicyConfig
+clusters:
+  - match: {env: dev}
+    mode: audit
+"""
+
+
+def test_rules_are_those_of_the_cluster(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text(FLEET)
+    modes: list[set[Stance]] = []
+    for env in ("dev", "prod"):
+        files = RulesFiles(path, cluster=ClusterIdentity(labels={"env": env}))
+        modes.append({rule.mode for rule in files.load(files.read()).ruleset.rules})
+
+    assert modes[0] == {Stance.AUDIT}
+    assert Stance.ENFORCE in modes[1]
+
+
+def test_a_webhook_that_does_not_know_its_cluster_does_not_start(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text(FLEET)
+
+    with pytest.raises(PolicyFileError, match=r"policy\.yaml:3:1: clusters: depends on the cluster"):
+        load_rules(path)

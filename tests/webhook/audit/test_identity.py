@@ -19,11 +19,12 @@ from gpugate.webhook.audit.anonymize import anonymize, pseudonyms
 from gpugate.webhook.audit.flags import parser
 from gpugate.webhook.audit.formats import names as formats
 from gpugate.webhook.audit.formats.presentation import Presentation
-from gpugate.webhook.audit.identity import IdentityError, identified, identity, new_run_id
+from gpugate.webhook.audit.identity import identified, new_run_id
 from gpugate.webhook.audit.model import AuditReport, Cluster
 from gpugate.webhook.audit.scan import scan
 from gpugate.webhook.audit.selection import Options
 from gpugate.webhook.audit.source import NotReadError
+from gpugate.webhook.cli.identity import IdentityError, identity
 
 from .memory_source import TIME, MemorySource, named
 

@@ -89,6 +89,35 @@ def test_the_installed_policy_file_is_used(api: FakeApiServer, audit: Run) -> No
     assert "policy file of ConfigMap gpugate/gpugate-policy" in report["remarks"]
 
 
+FLEET = """\
+apiVersion: gpugate.dev/v1
+kind: PolicyConfig
+mode: warn
+platform: {{cluster: {cluster}}}
+clusters:
+  - match: {{env: dev}}
+    mode: audit
+"""
+CLUSTERS = {
+    "of the policy file": ("{labels: {env: dev}}", (), {"audit"}),
+    "of the flags": ("null", ("--cluster-name", "a", "--cluster-label", "env=dev"), {"audit"}),
+    "of both": ("{labels: {env: dev}}", ("--cluster-label", "env=prod"), {"warn"}),
+}
+
+
+@pytest.mark.parametrize(("cluster", "flags", "modes"), CLUSTERS.values(), ids=CLUSTERS)
+def test_the_policy_file_is_that_of_the_cluster(
+    api: FakeApiServer, audit: Run, cluster: str, flags: tuple[str, ...], modes: set[str]
+) -> None:
+    config_map = named("ConfigMap", "gpugate-policy", "gpugate")
+    api.store.put(("", "configmaps"), {**config_map, "data": {"policy.yaml": FLEET.format(cluster=cluster)}})
+
+    ran, report = audit("--as-mode", "as-is", *flags)
+
+    assert ran.code == 0, ran.err
+    assert {finding["mode"] for each in report["objects"] for finding in each["findings"]} == modes
+
+
 @pytest.mark.parametrize(
     ("config_maps", "arguments", "message"),
     [

@@ -276,3 +276,23 @@ def test_wrong_usage_says_what_is_wrong(
     (tmp_path / "empty").mkdir()
     ran = gpugate("simulate", *arguments)
     assert (ran.code, message in ran.err) == (code, True)
+
+
+CLUSTERS = {
+    "of the clusters that deny": (("--cluster-label", "env=prod"), ["Pod/ml/p"]),
+    "of other clusters": (("--cluster-label", "env=dev"), []),
+}
+
+
+@pytest.mark.parametrize(("flags", "denied"), CLUSTERS.values(), ids=CLUSTERS)
+def test_a_candidate_is_evaluated_as_it_holds_in_the_cluster(
+    simulate: Callable[..., tuple[int, Simulation]], tmp_path: Path, flags: tuple[str, str], denied: list[str]
+) -> None:
+    of_prod = (
+        f"{CURRENT}clusters: [{{match: {{env: prod}}, policies: {{pods/hidden-gpu-access: {{mode: enforce}}}}}}]\n"
+    )
+    (tmp_path / "candidate.yaml").write_text(of_prod)
+
+    _, simulation = simulate(lines(event(pod())), *flags)
+
+    assert [str(change.object) for change in simulation.newly_denied] == denied

@@ -34,6 +34,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 
 
 EXEMPTION = "exemptions:\n  - policies: [pods/*]\n    reason: moving\n    owner: ml\n"
+NAMED = "platform: {cluster: {name: gpu-1}}\n"
 REFUSED = {
     "not YAML": ("a: b: c\n", "1:5: not YAML: mapping values are not allowed in this context: indent"),
     "nothing": ("", " holds 0 documents: write one PolicyConfig"),
@@ -49,6 +50,56 @@ REFUSED = {
     "an unknown parameter": (
         f"{HEAD}policies:\n  nodepools/single-instance-type:\n    params:\n      atleast: 3\n",
         '6:16: policies["nodepools/single-instance-type"].params.atleast: unknown key; did you mean `at_least`?',
+    ),
+    "a selector without a label": (
+        f"{HEAD}clusters:\n  - match: {{}}\n    mode: warn\n",
+        "4:12: clusters[0].match: is empty: write what holds in every cluster outside `clusters`, or a label here",
+    ),
+    "a selector that matches no cluster": (
+        f"{HEAD}clusters:\n  - match: {{env: prod, region: [eu-*, eu west]}}\n",
+        "4:39: clusters[0].match.region[1]: matches no cluster: names, regions and labels of clusters have letters",
+    ),
+    "a selector without a value": (
+        f"{HEAD}clusters:\n  - match: {{env: []}}\n",
+        "4:18: clusters[0].match.env: matches no",
+    ),
+    "a selector of no label": (
+        f"{HEAD}clusters:\n  - match: {{'env ': a}}\n",
+        '4:21: clusters[0].match["env "]: matches no',
+    ),
+    "an unknown key of a cluster": (
+        f"{HEAD}clusters:\n  - match: {{env: prod}}\n    polices: {{}}\n",
+        "5:14: clusters[0].polices: unknown key; did you mean `policies`?",
+    ),
+    "a section that holds for all clusters": (
+        f"{HEAD}clusters:\n  - match: {{env: prod}}\n    excluded_namespaces: [a]\n",
+        "5:26: clusters[0].excluded_namespaces: unknown key",
+    ),
+    "a property of the platform that the API server depends on": (
+        f"{HEAD}clusters:\n  - match: {{env: prod}}\n    platform:\n      taints: {{}}\n",
+        "6:15: clusters[0].platform.taints: unknown key",
+    ),
+    "an unknown policy of another cluster": (
+        f"{HEAD}clusters:\n  - match: {{env: prod}}\n    policies:\n      pods/mig-without-clam: {{mode: warn}}\n{NAMED}",
+        '6:30: clusters[0].policies["pods/mig-without-clam"]: unknown policy `pods/mig-without-clam`; did you mean',
+    ),
+    "an invalid parameter of another cluster": (
+        (
+            f"{HEAD}clusters:\n  - match: {{env: prod}}\n    policies:\n"
+            "      nodepools/single-instance-type: {params: {at_least: {spot: few}}}\n" + NAMED
+        ),
+        '6:66: clusters[0].policies["nodepools/single-instance-type"].params.at_least.spot: expected `int`, got `str`',
+    ),
+    "an exemption of a cluster without a reason": (
+        (
+            f"{HEAD}clusters:\n  - match: {{env: prod}}\n    exemptions:\n"
+            "      - {policies: [pods/*], reason: '', owner: ml, expires: 2027-03-31}\n"
+        ),
+        "6:30: clusters[0].exemptions[0].reason: must not be empty",
+    ),
+    "an unknown cluster": (
+        f"{HEAD}clusters:\n  - match: {{env: prod}}\n",
+        "3:1: clusters: depends on the cluster, but its name and labels are unknown: add --cluster-name NAME",
     ),
     "an exemption without a date": (f"{HEAD}{EXEMPTION}", "4:5: exemptions[0]: missing `expires`, which is required"),
 }

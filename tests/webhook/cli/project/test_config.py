@@ -159,3 +159,95 @@ def test_the_schema_of_the_project_file_is_published_as_it_is_printed(gpugate: R
     published = Path(__file__).parents[4] / "docs" / "schemas" / "project-v1.schema.json"
 
     assert published.read_text(encoding="utf-8") == gpugate("config", "schema", "project").out
+
+
+FLEET = """\
+apiVersion: gpugate.dev/v1
+kind: PolicyConfig
+policies:
+  pods/*: {mode: enforce}
+  nodepools/single-instance-type: {params: {at_least: {training: 3}}}
+clusters:
+  - match: {env: dev}
+    mode: audit
+    target: {kubernetes: "1.35"}
+  - match: {region: eu-*}
+    policies:
+      nodepools/single-instance-type: {mode: warn}
+    exemptions:
+      - {policies: [pods/*], reason: r, owner: o, expires: 2027-03-31}
+"""
+OF_CLUSTERS = {
+    "of an entry that matches": (
+        ("gpu-1", "env=dev"),
+        "pods/missing-gpu-toleration",
+        "    mode: audit  # policy.yaml:8",
+    ),
+    "of the whole file": (("gpu-1", "env=prod"), "pods/missing-gpu-toleration", "    mode: enforce  # policy.yaml:4"),
+    "as shipped": (("gpu-1", "env=prod"), "nodepools/legacy-key", "    mode: warn  # shipped"),
+}
+
+
+@pytest.mark.parametrize(("cluster", "policy", "line"), OF_CLUSTERS.values(), ids=OF_CLUSTERS)
+def test_config_show_of_a_cluster(
+    cluster: tuple[str, str], policy: str, line: str, gpugate: Run, project: Path
+) -> None:
+    (project / "policy.yaml").write_text(FLEET)
+
+    shown = gpugate("config", "show", "-p", "policy.yaml", "--cluster", cluster[0], "--cluster-label", cluster[1])
+
+    lines = shown.out.splitlines()
+    assert (shown.code, lines[lines.index(f"  {policy}:") + 1]) == (0, line)
+
+
+def test_config_show_says_which_entries_apply(gpugate: Run, project: Path) -> None:
+    (project / "policy.yaml").write_text(FLEET)
+
+    shown = gpugate("config", "show", "-p", "policy.yaml", "--cluster", "gpu-1", "--cluster-region", "eu-west-1").out
+
+    assert shown.startswith(
+        "# Policy file: policy.yaml\n# Cluster: name=gpu-1, region=eu-west-1\n"
+        "# clusters[0] (policy.yaml:7) does not apply: env is not set, not dev\n"
+        "# clusters[1] (policy.yaml:10) applies\napiVersion: gpugate.dev/v1\n"
+    )
+    (exemption,) = (line for line in shown.splitlines() if line.startswith("  - {policies"))
+    assert exemption.endswith("}  # policy.yaml:14")
+    assert '  kubernetes: "1.36"  # default' in shown
+
+
+def test_the_policy_file_of_a_cluster_can_be_used_alone(gpugate: Run, project: Path) -> None:
+    (project / "policy.yaml").write_text(FLEET)
+    of_cluster = ("-p", "policy.yaml", "--cluster", "gpu-1", "--cluster-label", "env=dev")
+    shown = gpugate("config", "show", *of_cluster).out
+    (project / "dev.yaml").write_text(shown)
+
+    again = gpugate("config", "show", "-p", "dev.yaml", "--cluster", "gpu-1").out
+
+    shown_document, again_document = (next(iter(read_text("shown", text))) for text in (shown, again))
+    assert isinstance(shown_document, Document)
+    assert isinstance(again_document, Document)
+    assert shown_document.value == again_document.value
+
+
+def test_a_file_is_checked_for_a_cluster(gpugate: Run, project: Path) -> None:
+    (project / "policy.yaml").write_text(FLEET)
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: b}\nspec:\n  containers:\n  - name: a\n    image: a\n"
+    (project / "pod.yaml").write_text(f"{pod}    env: [{{name: NVIDIA_VISIBLE_DEVICES, value: all}}]\n")
+    flags = ("check", "-p", "policy.yaml", "--as-mode", "as-is", "--select", "pods/hidden-gpu-access", "pod.yaml")
+
+    everywhere, in_dev = (gpugate(*flags), gpugate(*flags, "--cluster-label", "env=dev"))
+
+    assert (everywhere.code, in_dev.code) == (1, 0)
+
+
+WRONG_CLUSTERS = {
+    "a name": (("--cluster-name", "a/b"), "--cluster-name a/b: write letters and digits"),
+    "a label without a value": (("--cluster-label", "env"), "--cluster-label env: write KEY=VALUE"),
+}
+
+
+@pytest.mark.parametrize(("flags", "message"), WRONG_CLUSTERS.values(), ids=WRONG_CLUSTERS)
+def test_an_invalid_cluster_is_refused(flags: tuple[str, ...], message: str, gpugate: Run) -> None:
+    ran = gpugate("check", *flags)
+
+    assert (ran.code, message in ran.err) == (2, True)
