@@ -89,7 +89,7 @@ class Engine:
         Raises:
             EngineError: one of them, or one of their columns, is missing.
         """
-        tables = {}
+        tables: dict[str, Any] = {}
         for name, columns in COLUMNS.items():
             try:
                 table = self._connection.table(name)

@@ -46,7 +46,7 @@ def statements(dialect: str, path: str, days: int, silent_after: int, at: dt.dat
         at: the time of the report; None for the time of the query.
     """
     now = int(at.timestamp()) if at else ibis.now().epoch_seconds().cast("int64")
-    tables = {name: ibis.table(_schema(TABLES[name]), name=name) for name in COLUMNS}
+    tables: dict[str, Any] = {name: ibis.table(_schema(TABLES[name]), name=name) for name in COLUMNS}
     lines = ["SET TimeZone = 'UTC'"] if dialect == "duckdb" else []
     lines += [*_tables(path)] if path else []
     for name, view in views(tables, Window(now, days, silent_after)).items():

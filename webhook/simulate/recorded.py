@@ -43,7 +43,7 @@ from gpugate.webhook.admission.shadow_table import (
     only_mutating,
 )
 from gpugate.webhook.audit.words import plural
-from gpugate.webhook.cluster.objects import Objects, StoredField
+from gpugate.webhook.cluster.objects import Objects, StoredField, decode
 from gpugate.webhook.simulate.model import Coverage
 from gpugate.webhook.simulate.replay import MOST_OWNERS
 from gpugate.webhook.simulate.shadow import Shadow
@@ -102,7 +102,7 @@ def read_snapshot(path: Path) -> RecordedFacts | None:
     """
     kinds: dict[tuple[str, str], list[StoredField] | Unavailable] = {}
     objects: list[StoredField] = []
-    decode = lru_cache(1024)(msgspec.msgpack.decode)
+    cached = lru_cache(1024)(decode)
     for line in read_lines(path):
         if isinstance(line, FactsOfKind):
             objects = []
@@ -110,7 +110,7 @@ def read_snapshot(path: Path) -> RecordedFacts | None:
         elif isinstance(line, FactsObject):
             metadata = Field(line.object)["metadata"]
             packed = msgspec.msgpack.encode(line.object)
-            objects.append(StoredField(packed, metadata["name"].text, metadata["namespace"].text, decode))
+            objects.append(StoredField(packed, b"", metadata["name"].text, metadata["namespace"].text, cached))
         elif isinstance(line, FactsEnd):
             return RecordedFacts(
                 {key: fact if isinstance(fact, Unavailable) else Objects.of(fact) for key, fact in kinds.items()}

@@ -210,7 +210,7 @@ def test_a_record_is_simulated_alone(gpugate: Run, tmp_path: Path, recorded: Pat
     (tmp_path / "dump.json").write_text('{"kind": "List", "apiVersion": "v1", "items": []}')
     run = simulate(gpugate, tmp_path, HEAD, "--from", str(recorded), "--from", str(tmp_path / "dump.json"))
     assert run.code == 2
-    assert "simulate logs and dumps separately" in run.err
+    assert "simulate logs, dumps and clusters separately" in run.err
 
 
 def test_a_record_that_ends_within_a_line_is_read_up_to_there(gpugate: Run, tmp_path: Path, recorded: Path) -> None:
