@@ -16,7 +16,7 @@ from gpugate.webhook.registration.rbac import rbac
 if TYPE_CHECKING:
     from cluster.api import Api
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 90
 
 
 @pytest.fixture(scope="module")

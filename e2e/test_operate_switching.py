@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cluster.served_webhook import ServedWebhook
 
 Json = dict[str, Any]
-_PATIENCE_SECONDS = 30
+_PATIENCE_SECONDS = 90
 
 pytestmark = pytest.mark.usefixtures("unregistered")
 

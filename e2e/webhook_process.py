@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GPUGATE = (sys.executable, "-m", "gpugate.webhook.cli.main")
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 90
 
 
 class Webhook:

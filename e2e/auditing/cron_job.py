@@ -26,7 +26,7 @@ Json = dict[str, Any]
 
 _CHART = Path(__file__).parents[2] / "charts" / "gpugate"
 _POLICY_FILE = "--policy-file="
-_PATIENCE_SECONDS = 30
+_PATIENCE_SECONDS = 90
 _TIMEOUT_SECONDS = 120
 
 

@@ -37,7 +37,7 @@ _RIGHTS = {
     "subjects": [{"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"} for name in _SENDERS],
 }
 _STORED_ONLY = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "deletionTimestamp")
-_PATIENCE_SECONDS = 30
+_PATIENCE_SECONDS = 90
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SECRET = "certificates"  # noqa: S105 -- its name
 LEASE = "leader"
-_PATIENCE_SECONDS = 30
+_PATIENCE_SECONDS = 90
 
 
 @contextmanager

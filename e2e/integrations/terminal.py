@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-_PATIENCE = 30.0  # seconds
+_PATIENCE = 90  # seconds
 
 
 class Terminal:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-_PATIENCE_SECONDS = 30.0
+_PATIENCE_SECONDS = 90
 _PAUSE_SECONDS = 0.002
 
 

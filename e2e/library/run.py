@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 _USER_AGENT = "gpugate-e2e-examples"
-_PATIENCE_SECONDS = 30.0
+_PATIENCE_SECONDS = 90
 _PAUSE_SECONDS = 0.02
 
 

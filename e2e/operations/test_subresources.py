@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 
 Json = dict[str, Any]
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 90
 TIME = "2026-07-20T00:00:00Z"
 DEBUG = ("--image=registry.example.com/debug:1", "--container=debug", "--attach=false")
 

@@ -21,7 +21,7 @@ T = TypeVar("T")
 KARPENTER = "system:serviceaccount:kube-system:karpenter"
 SINGLE_TYPE, HIDDEN_ACCESS = "nodepools/single-instance-type", "pods/hidden-gpu-access"
 _PATIENCE_SECONDS = 90.0
-_HEARD_SECONDS = 30.0
+_HEARD_SECONDS = 90.0
 _PAUSE_SECONDS = 0.1
 
 
@@ -80,7 +80,7 @@ def eventually(
     """Ask until the answer satisfies, and return it.
 
     Raises:
-        AssertionError: it does not in time, half a minute unless it is said.
+        AssertionError: it does not in time.
     """
     deadline = time.monotonic() + seconds
     while not satisfied(answer := ask()):

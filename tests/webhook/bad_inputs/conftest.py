@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Json: TypeAlias = dict[str, Any]
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 90
 UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 CANARY = "c4n4ry-d0-n0t-l0g"
 ANNOTATION_KEY = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")

@@ -281,7 +281,7 @@ def test_a_trial_that_hangs_ends_with_the_server(reloading: Any) -> None:
     reloading.process.terminate()
 
     # A trial may take 15 s.
-    assert reloading.process.wait(timeout=10) == 0
+    assert reloading.process.wait(timeout=14) == 0
     assert not is_alive(int(told.read_text()))
 
 
@@ -293,5 +293,5 @@ def test_a_trial_at_the_start_ends_with_the_server(tmp_path: Path) -> None:
 
         starting.terminate()
 
-        assert starting.wait(timeout=10) == 128 + signal.SIGTERM
+        assert starting.wait(timeout=14) == 128 + signal.SIGTERM
     assert not is_alive(int(told.read_text()))

@@ -15,7 +15,7 @@ from eventually import eventually
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 90
 STRICT = "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\n"
 LENIENT = STRICT + "policies: {nodepools/missing-gpu-limit: {mode: audit}}\n"
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from io import BufferedReader
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 90
 
 
 class Answer(NamedTuple):
