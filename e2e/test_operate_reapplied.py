@@ -123,7 +123,7 @@ def test_the_commands_without_gpugate(
             "-c",
             re.sub(r"\bgpugate$|(?<=configuration )gpugate\b", NAME, script, flags=re.MULTILINE),
         ]
-        ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603 -- ours
+        ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)  # noqa: S603 -- ours
         assert ran.returncode == 0, ran.stderr
 
     shell(turn_off)

@@ -38,7 +38,7 @@ class Helm:
 
     def ran(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         command = [str(self.program), *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603 -- helm, with arguments of ours
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)  # noqa: S603 -- helm, with arguments of ours
 
     def template(self, *flags: str | Path) -> subprocess.CompletedProcess[str]:
         return self.ran("template", RELEASE, CHART, "--namespace", NAMESPACE, *flags)

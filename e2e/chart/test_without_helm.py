@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def test_the_manifest_contains_the_default_objects_without_hooks(helm: Helm, tmp_path: Path) -> None:
     target = tmp_path / "install.yaml"
     command = ["make", "--silent", "install-yaml", f"HELM={helm.program}", f"INSTALL_YAML={target}"]
-    subprocess.run(command, cwd=CHART.parents[1], check=True, timeout=60)  # noqa: S603 -- make, with arguments of ours
+    subprocess.run(command, cwd=CHART.parents[1], check=True, timeout=300)  # noqa: S603 -- make, with arguments of ours
     found = [each for each in yaml.safe_load_all(target.read_text()) if each]
 
     installed = helm.ran("template", "gpugate", CHART, "--namespace", "gpugate")

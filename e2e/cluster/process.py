@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 LAST_LINES = 15
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 _PAUSE_SECONDS = 0.02
 _GRACE_SECONDS = 10.0
 _DIE_WITH_PARENT = Path(__file__).with_name("die_with_parent.py")

@@ -323,7 +323,7 @@ def heads() -> Target:
         connection.connection_lost(None)
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         if tasks:
-            _, late = await asyncio.wait(tasks, timeout=5)
+            _, late = await asyncio.wait(tasks, timeout=60)
             assert not late, "a task goes on without its connection"
         return transport.written
 
