@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 
 BUILD: Final = Path(__file__).parents[2] / "build" / "fuzz"
 NAMES: Final = ("reviews", "manifests", "policies", "documents", "projects", "expressions", "heads")
-SECONDS: Final = (
-    30  # for one input; the slowest seed takes 0.1 s, and instrumented code on a busy machine many times that
-)
+# For one input. The slowest seed takes 0.1 s, and instrumented code on a busy machine many times that.
+SECONDS: Final = 30
 MEGABYTES: Final = 1024
 _EXECUTIONS: Final = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
 
