@@ -233,6 +233,7 @@ def _names(report: AuditReport, comparison: Comparison | None) -> Iterator[str]:
     for group in report.pending:
         yield from (failure.node_pool for failure in group.node_pools)
         yield from (owner.example for owner in group.owners)
+    yield from (owner.team for owner in report.audited)
     for spend in report.cost.spending if report.cost else ():
         yield spend.name
     for audited in report.audited:
@@ -265,6 +266,7 @@ def _audited(audited: Audited, names: Pseudonyms) -> Audited:
         findings=tuple(_finding(finding, names) for finding in audited.findings),
         skipped={policy: names.text(reason) for policy, reason in audited.skipped.items()},
         gpu_use=_gpu_use(audited.gpu_use, names) if audited.gpu_use else audited.gpu_use,
+        team=names.of(audited.team),
     )
 
 

@@ -451,7 +451,10 @@ def _with_cost(scanned: Scan, plan: Plan, ruleset: Ruleset, window: Window) -> t
     money = cost_of(inventory, report.audited, prices, config.platform, config.target, measured)
     if money is None:
         return replace(report, remarks=(*report.remarks, "nodes could not be read: the cost is unknown")), ()
-    audited = (replace(owner, allocated=money.allocated.get(owner.object, ())) for owner in report.audited)
+    audited = (
+        replace(owner, allocated=money.allocated.get(owner.object, ()), team=money.teams.get(owner.object, ""))
+        for owner in report.audited
+    )
     report = replace(report, audited=tuple(audited), cost=money.cost, remarks=(*report.remarks, *money.remarks))
     return (with_usage(report, usage, money.uses, window) if usage else report), money.uses
 

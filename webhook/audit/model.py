@@ -192,6 +192,9 @@ class Audited(msgspec.Struct, frozen=True):
     gpu_use: Annotated[
         OwnerUse | msgspec.UnsetType, Meta(description="the use of its GPUs; missing without --prometheus")
     ] = msgspec.UNSET
+    team: Annotated[
+        str, Meta(description="team of its Pods with GPUs; of several teams, the one with the most GPUs")
+    ] = ""
 
     @property
     def used(self) -> tuple[Used, ...]:
@@ -283,6 +286,7 @@ class Spend(msgspec.Struct, frozen=True):
     gpus: Gpus
     usd_per_hour: Usd | None
     used: tuple[Used, ...] = ()
+    at_risk: Annotated[float, Meta(description="US dollars per hour; GPUs of objects that would be denied")] = 0.0
 
 
 class Cost(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.platform import Platform, Target
     from gpugate.webhook.audit.cost.gpu_use import Measured, PodUse
     from gpugate.webhook.audit.cost.prices import Prices
-    from gpugate.webhook.audit.inventory import Inventory
+    from gpugate.webhook.audit.inventory import GpuPod, Inventory
     from gpugate.webhook.audit.model import AllocatedGpus, Audited, Use
     from gpugate.webhook.report.located import ObjectName
 
@@ -32,12 +32,16 @@ _REGION = "topology.kubernetes.io/region"
 
 @dataclass(frozen=True, slots=True)
 class Costed:
-    """What GPUs cost, what each object's Pods hold and how they use it, and sentences about what the figures leave out."""
+    """What GPUs cost, what each object's Pods hold and how they use it, and sentences about what the figures leave out.
+
+    `teams` is the team of each object whose Pods hold GPUs.
+    """
 
     cost: Cost
     allocated: Mapping[ObjectName, tuple[AllocatedGpus, ...]]
     remarks: tuple[str, ...]
     uses: tuple[PodUse, ...] = ()
+    teams: Mapping[ObjectName, str] = field(default_factory=dict)
 
 
 def cost_of(
@@ -83,17 +87,28 @@ def cost_of(
         spend=float(sum((node.gpus * (node.usd_per_gpu or 0) for node in nodes.values()), _NOTHING)),
         unallocated=unallocated,
         used=summed(use.used for use in uses),
-        spending=tuple(_spending(nodes.values(), holding, uses)),
+        spending=tuple(_spending(nodes.values(), holding, uses, blocked)),
     )
     remarks = tuple(_remarks(inventory, nodes, on_nodes, holding, prices))
-    return Costed(total, allocated_by_owner(holding), remarks, uses)
+    return Costed(total, allocated_by_owner(holding), remarks, uses, _teams(holding))
 
 
-def _spending(nodes: Iterable[GpuNode], holding: Iterable[Holding], uses: Iterable[PodUse]) -> Iterator[Spend]:
+def _teams(holding: Iterable[Holding]) -> dict[ObjectName, str]:
+    """Return owner -> the team with the most GPUs."""
+    gpus: defaultdict[ObjectName, defaultdict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+    for allocation in holding:
+        gpus[allocation.pod.owner][allocation.pod.team] += allocation.gpus
+    return {owner: min(teams, key=lambda team: (-teams[team], team)) for owner, teams in gpus.items()}
+
+
+def _spending(
+    nodes: Iterable[GpuNode], holding: Iterable[Holding], uses: Iterable[PodUse], blocked: Collection[ObjectName]
+) -> Iterator[Spend]:
     """Yield the cost by team, namespace and NodePool, the highest first."""
     amounts: defaultdict[_Group, Fraction] = defaultdict(Fraction)
     costs: defaultdict[_Group, Fraction] = defaultdict(Fraction)
     used: defaultdict[_Group, list[Mapping[Use, tuple[Fraction, Fraction | None]]]] = defaultdict(list)
+    at_risk: defaultdict[_Group, Fraction] = defaultdict(Fraction)
     priced: set[_Group] = set()
 
     def add(group: _Group, gpus: Fraction, usd: Fraction | None) -> None:
@@ -111,14 +126,22 @@ def _spending(nodes: Iterable[GpuNode], holding: Iterable[Holding], uses: Iterab
     for allocation in holding:
         add(("team", allocation.pod.team), allocation.gpus, allocation.usd)
         add(("namespace", allocation.pod.namespace), allocation.gpus, allocation.usd)
+        if allocation.pod.owner in blocked:
+            for group in _groups(allocation.pod, allocation.node):
+                at_risk[group] += allocation.usd or 0
     for use in uses:
-        groups: list[_Group] = [("team", use.pod.team), ("namespace", use.pod.namespace)]
-        groups += [("pool", use.node.record.node_pool)] if use.node else []
-        for group in groups:
+        for group in _groups(use.pod, use.node):
             used[group].append(use.used)
     for by, name in sorted(amounts, key=lambda group: (group[0], -costs[group], -amounts[group], group[1])):
         usd = float(costs[by, name]) if (by, name) in priced else None
-        yield Spend(by, name, float(amounts[by, name]), usd, summed(used[by, name]))
+        yield Spend(by, name, float(amounts[by, name]), usd, summed(used[by, name]), float(at_risk[by, name]))
+
+
+def _groups(pod: GpuPod, node: GpuNode | None) -> Iterator[_Group]:
+    """Yield the groups that the GPUs of a Pod belong to."""
+    yield from (("team", pod.team), ("namespace", pod.namespace))
+    if node:
+        yield "pool", node.record.node_pool
 
 
 def _usd(holding: Iterable[Holding]) -> float:

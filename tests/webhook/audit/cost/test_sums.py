@@ -75,6 +75,15 @@ def test_at_risk_is_what_blocked_objects_hold(seen: Inventory, owners: set[Objec
     assert found.cost.at_risk <= found.cost.allocated
 
 
+@given(clusters(), st.sets(st.sampled_from(_OWNERS)))
+def test_what_is_at_risk_is_that_of_all_groups(seen: Inventory, owners: set[ObjectName]) -> None:
+    cost = costed(seen, map(blocked, owners)).cost
+
+    for by in ("team", "namespace"):
+        assert sum(spend.at_risk for spend in cost.spending if spend.by == by) == pytest.approx(cost.at_risk)
+    assert all(spend.at_risk <= (spend.usd_per_hour or 0) + 1e-9 for spend in cost.spending)
+
+
 @given(clusters())
 def test_everything_blocked_puts_everything_at_risk(seen: Inventory) -> None:
     cost = costed(seen, map(blocked, _OWNERS)).cost

@@ -76,7 +76,7 @@ def test_a_document_has_these_members_in_this_order(presentation: Presentation) 
         f'"objects":[{{"object":{name},"action":"warn","uid":"7","pods":0,"allocated":[],"findings":['
         '{"policy":"nodepools/x","path":"spec.weight","message":"is 1","mode":"warn","action":"warn","why":"","hint":"",'
         f'"note":"","fix":{{"safe":false,"patches":[{change}],"objects":null}},"patches":[],"template_of":"",'
-        f'"dependent":null,"related":[{name}]}}],"skipped":{{"pods/x":"no Pods"}}}}],'
+        f'"dependent":null,"related":[{name}]}}],"skipped":{{"pods/x":"no Pods"}},"team":""}}],'
         '"not_evaluated":[{"what":"Pod","reason":"forbidden","objects":null}],'
         '"cost":{"prices":"list prices","at_risk":0.5,"allocated":1.0,"idle":0.0,'
         f'"unbounded":[{{"object":{name},"reason":"no limit","usd_per_hour":null}}],"wasted":[],"pools":[],'
