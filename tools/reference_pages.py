@@ -10,6 +10,7 @@ import msgspec
 
 from gpugate.tools.chart_files import chart_values
 from gpugate.webhook.audit.formats import json as audit_json
+from gpugate.webhook.audit.tables import TABLES
 from gpugate.webhook.config.published_schemas import cel_policy_schema, config_schema, project_schema
 from gpugate.webhook.project.settings import SETTINGS, Setting
 from gpugate.webhook.report import yaml_text
@@ -252,6 +253,44 @@ _AUDIT: Final = """The output of `gpugate audit -o json`. Its JSON schema is [au
 [the definitions](../audit.md#definitions) explain the figures. Within `gpugate.dev/audit/v1`, members are only added."""
 
 
+_TABLES: Final = """`gpugate audit -o ndjson=PATH` and `-o parquet=PATH` write these tables
+([export the results as tables](../audit.md#export-the-results-as-tables)). The schema is `gpugate.dev/audit-tables/v1`; within this
+version, columns are only added. The JSON schema of the lines of NDJSON is
+[audit-tables-v1.schema.json](../schemas/audit-tables-v1.schema.json).
+
+Amounts are in US dollars per hour. A value that is unknown is null, and a text that does not apply is empty.
+[The definitions](../audit.md#definitions) explain the figures."""
+_TYPES: Final = (
+    ("string", "string", "`STRING`"),
+    ("integer", "number", "`INT64`"),
+    ("number", "number", "`DOUBLE`"),
+    ("boolean", "boolean", "`BOOLEAN`"),
+    ("time", "string, RFC 3339 in UTC", "`TIMESTAMP`, microseconds in UTC"),
+    ("date", "string, such as `2026-11-23`", "`DATE`"),
+    ("labels", "object of strings", "`MAP` of strings"),
+)
+
+
+def tables_page() -> str:
+    """Return the page of the tables, with their columns."""
+    text = f"<!-- Written by `make generate` from the schema. -->\n\n# Tables of an audit\n\n{_TABLES}\n\n"
+    text += table(("type", "NDJSON", "Parquet"), _TYPES)
+    for of_audit in TABLES.values():
+        rows = [
+            (
+                cell(code(column.name)),
+                column.type + (" or null" if column.nullable else ""),
+                column.unit,
+                cell(column.meaning),
+            )
+            for column in of_audit.columns
+        ]
+        text += (
+            f"\n## {of_audit.name}\n\nA row is {of_audit.row}.\n\n{table(('column', 'type', 'unit', 'meaning'), rows)}"
+        )
+    return text
+
+
 def reference_pages(values: str) -> Mapping[str, str]:
     """Return the pages.
 
@@ -263,5 +302,6 @@ def reference_pages(values: str) -> Mapping[str, str]:
         "cel-policy.md": schema_page("Policy document", _CEL_POLICY, cel_policy_schema()),
         "project-file.md": project_page(),
         "audit-json.md": schema_page("JSON of an audit", _AUDIT, audit_json.schema()),
+        "audit-tables.md": tables_page(),
         "helm-values.md": values_page(values),
     }

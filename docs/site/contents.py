@@ -52,6 +52,7 @@ SECTIONS: Final = {
         "docs/formats",
         "docs/exit-codes",
         "docs/reference/audit-json",
+        "docs/reference/audit-tables",
         "docs/reference/helm-values",
         "docs/reference/server-limits",
         "docs/registration",

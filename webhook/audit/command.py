@@ -25,15 +25,14 @@ from gpugate.webhook.audit.cost.prices import Prices, read_price_table
 from gpugate.webhook.audit.cost.summary import cost_of
 from gpugate.webhook.audit.cost.working_hours import check_zones
 from gpugate.webhook.audit.dump import DumpSource
+from gpugate.webhook.audit.earlier import earlier_audits, recorded_name, selection_flags
 from gpugate.webhook.audit.exemptions import exemptions
 from gpugate.webhook.audit.flags import parser
 from gpugate.webhook.audit.formats import names as audit_formats
-from gpugate.webhook.audit.formats.json import AuditDocumentError, read
 from gpugate.webhook.audit.formats.names import FORMATS
 from gpugate.webhook.audit.formats.presentation import Presentation
 from gpugate.webhook.audit.gpu_usage import measure, with_usage
-from gpugate.webhook.audit.history import Run, append, prepare
-from gpugate.webhook.audit.history import read as read_history
+from gpugate.webhook.audit.history import Run, append
 from gpugate.webhook.audit.identity import identified, new_run_id
 from gpugate.webhook.audit.idle_findings import with_idle_findings
 from gpugate.webhook.audit.live import LiveSource, Throttle
@@ -41,9 +40,12 @@ from gpugate.webhook.audit.model import Action
 from gpugate.webhook.audit.prometheus import Login
 from gpugate.webhook.audit.prometheus import connect as prometheus
 from gpugate.webhook.audit.report_writer import write_reports
+from gpugate.webhook.audit.rows import RunSettings, rows_of
 from gpugate.webhook.audit.scan import scan, worst_first
 from gpugate.webhook.audit.selection import Options, Selection, parse_selector
 from gpugate.webhook.audit.summary_log import summary_line
+from gpugate.webhook.audit.table_files import TablesError, check_output, write_tables
+from gpugate.webhook.audit.tables import TABLE_FORMATS
 from gpugate.webhook.audit.trend import trend
 from gpugate.webhook.audit.words import Amounts
 from gpugate.webhook.cli import options
@@ -80,7 +82,6 @@ if TYPE_CHECKING:
     from gpugate.webhook.audit.model import AuditReport
     from gpugate.webhook.audit.prometheus import Prometheus
     from gpugate.webhook.audit.records import Covered
-    from gpugate.webhook.audit.report_writer import Written
     from gpugate.webhook.audit.scan import Scan
     from gpugate.webhook.cluster.connection import Connection
     from gpugate.webhook.report.located import ObjectName
@@ -191,7 +192,7 @@ def plan(args: argparse.Namespace) -> Plan:
         GpugateError: flags contradict each other, or a file is unreadable or invalid.
     """
     _refuse(args)
-    earlier, runs, remarks = _earlier(args, dt.datetime.now(dt.UTC))
+    earlier, runs, remarks = earlier_audits(args, dt.datetime.now(dt.UTC))
     if args.no_cost:
         return Plan(None, earlier, runs, remarks)
     catalogue = load_instance_types()
@@ -229,6 +230,9 @@ def _refuse(args: argparse.Namespace) -> None:
         "--anonymize removes names, which the records of --history need: remove one of them": (
             args.anonymize and args.history
         ),
+        "--anonymize removes names, which the tables of -o ndjson and -o parquet need: remove one of them": (
+            args.anonymize and any(output.partition("=")[0] in TABLE_FORMATS for output in args.output or ())
+        ),
         "--salt needs --anonymize": args.salt is not None and not args.anonymize,
         "--prometheus and --no-cost contradict each other: remove one of them": args.prometheus and args.no_cost,
         "the --prometheus-* options need an address: add --prometheus URL": (
@@ -249,57 +253,6 @@ def _refuse(args: argparse.Namespace) -> None:
 
 
 _DEFAULTS: Final = {"prometheus_window", "prometheus_timeout"}
-
-
-def _earlier(args: argparse.Namespace, now: dt.datetime) -> tuple[bytes | None, tuple[Run, ...], tuple[str, ...]]:
-    """Return the newest earlier document, the figures of all earlier audits, and remarks on records that are passed over."""
-    runs: list[Run] = []
-    remarks: list[str] = []
-    directories = [path for path in args.compare if path.is_dir()]
-    if args.history is not None:
-        prepare(args.history, now)
-        directories += [] if args.history in directories else [args.history]
-    documents = [_document(path) for path in args.compare if path not in directories]
-    for directory in directories:
-        history = read_history(directory, now)
-        runs += history.runs
-        remarks += history.problems
-    for report, _ in documents:
-        # The user selects a document, which does not record how its objects were selected.
-        runs.append(Run.of(report, cluster=_named(args, report.cluster.name), selection=_selected(args)))
-    newest = max(documents, key=lambda document: document[0].time)[1] if documents else None
-    return newest, tuple(runs), tuple(remarks)
-
-
-def _document(path: Path) -> tuple[AuditReport, bytes]:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"--compare {path}: {(error.strerror or 'cannot be read').lower()}") from None
-    try:
-        return read(data), data
-    except AuditDocumentError as error:
-        raise UsageError(f"--compare {path}: {error}") from None
-
-
-def _named(args: argparse.Namespace, cluster: str) -> str:
-    """Return the name of a cluster in records; a dump has none, because each of its versions may be another file."""
-    return "" if args.dump else cluster
-
-
-def _selected(args: argparse.Namespace) -> str:
-    """Return the flags that select objects and policies, for records: only figures of equal selections are comparable."""
-    flags = {
-        "-n": args.namespace,
-        "--exclude-namespace": args.exclude_namespace,
-        "--include": args.include,
-        "--exclude": args.exclude,
-        "-l": [args.selector] if args.selector else [],
-        "--select": args.select,
-        "--ignore": args.ignore,
-        "--as-mode": [args.as_mode] if args.as_mode != "enforce" else [],
-    }
-    return " ".join(f"{flag} {','.join(sorted(set(values)))}" for flag, values in flags.items() if values)
 
 
 _KEY: Final = "policy.yaml"
@@ -478,8 +431,8 @@ class Asked:
     started: float
 
 
-def write(report: AuditReport, covered: Covered, request: Asked, args: argparse.Namespace) -> None:
-    """Write all outputs; each file is written completely or not at all.
+def write(report: AuditReport, covered: Covered, request: Asked, args: argparse.Namespace) -> Sequence[TablesError]:
+    """Write all outputs, and return why tables could not be written; each file is written completely or not at all.
 
     Raises:
         UsageError: a file cannot be written.
@@ -489,7 +442,7 @@ def write(report: AuditReport, covered: Covered, request: Asked, args: argparse.
         text = exemptions(report, covered, policies, args.exemption_days, args.exemption_owner)
         options.write(args.write_exemptions, text)
     earlier = request.plan.earlier
-    run = Run.of(report, cluster=_named(args, report.cluster.name), selection=_selected(args))
+    run = Run.of(report, cluster=recorded_name(args, report.cluster.name), selection=selection_flags(args))
     moved = trend(request.plan.runs, run)
     comparison = compare(earlier, report, _looked_at(request.ruleset, request.selection)) if earlier else None
     if args.anonymize:
@@ -497,7 +450,10 @@ def write(report: AuditReport, covered: Covered, request: Asked, args: argparse.
         comparison = anonymize_comparison(comparison, names) if comparison else None
         # Its groups have the names of namespaces and teams.
         report, moved = anonymize(report, names), None
+    tables = {file: name for file, name in request.outputs.items() if name in TABLE_FORMATS}
     for file, name in request.outputs.items():
+        if file in tables:
+            continue
         paint = plain.wanted(args.color, is_terminal=not file and sys.stdout.isatty(), environment=os.environ)
         presentation = Presentation(
             policies=policies,
@@ -517,6 +473,20 @@ def write(report: AuditReport, covered: Covered, request: Asked, args: argparse.
         options.write(file, audit_formats.render(name, report, presentation))
     if args.history is not None:
         append(args.history, run)
+    return tuple(_write_tables(report, request, args, tables)) if tables else ()
+
+
+def _write_tables(
+    report: AuditReport, request: Asked, args: argparse.Namespace, tables: Mapping[str, str]
+) -> Iterator[TablesError]:
+    """Write tables last, because a bucket may be unreachable; yield the errors."""
+    exemptions = request.ruleset.config.exemptions
+    rows = rows_of(report, RunSettings(args.as_mode, selection_flags(args), exemptions, args.idle_budget))
+    for path, suffix in tables.items():
+        try:
+            write_tables(suffix, path, report, rows)
+        except TablesError as error:
+            yield error
 
 
 def _looked_at(ruleset: Ruleset, selection: Selection) -> Callable[[ObjectName, str], bool]:
@@ -556,7 +526,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def _audit(args: argparse.Namespace, wanted: Wanted) -> int:
     started = time.perf_counter()
-    outputs = options.outputs(args.output or [FORMATS[0]], FORMATS)
+    outputs = options.outputs(args.output or [FORMATS[0]], (*FORMATS, *TABLE_FORMATS))
+    for path, suffix in outputs.items():
+        if suffix in TABLE_FORMATS:
+            check_output(suffix, path)
     beforehand, chosen, given = plan(args), selection(args), identity(args)
     throttle = Throttle(args.qps, args.burst)
     with ExitStack() as stack:
@@ -576,10 +549,12 @@ def _audit(args: argparse.Namespace, wanted: Wanted) -> int:
             whole = chosen == Selection() and wanted.is_whole
             written = write_reports(connection, report, throttle, whole=whole)
             report = replace(report, remarks=(*report.remarks, *written.remarks))
-    write(report, result.covered, Asked(bound_rules.ruleset, beforehand, chosen, outputs, started), args)
+    unwritten = write(report, result.covered, Asked(bound_rules.ruleset, beforehand, chosen, outputs, started), args)
     if args.summary_log:
         sys.stderr.write(summary_line(report, written))
-    return _exit_code(report, args, written)
+    for error in unwritten:
+        print(f"error: {error}", file=sys.stderr)
+    return _exit_code(report, args, is_incomplete=bool(unwritten) or (written is not None and written.failed > 0))
 
 
 def _scanned(
@@ -597,7 +572,7 @@ def _scanned(
         return scan(source, bound_rules.ruleset, run)
 
 
-def _exit_code(report: AuditReport, args: argparse.Namespace, written: Written | None) -> int:
+def _exit_code(report: AuditReport, args: argparse.Namespace, *, is_incomplete: bool) -> int:
     worst = min((_ORDER.index(audited.action) for audited in report.audited), default=len(_ORDER))
     if args.fail_on != "never" and worst <= _ORDER.index(Action(args.fail_on)):
         return _FOUND
@@ -607,6 +582,6 @@ def _exit_code(report: AuditReport, args: argparse.Namespace, written: Written |
             file=sys.stderr,
         )
         return _INCOMPLETE
-    if written is not None and written.failed:
+    if is_incomplete:
         return _INCOMPLETE
     return 0 if sum(report.counts.values()) else _NOTHING

@@ -14,6 +14,7 @@ from gpugate.webhook.audit.cost.gpu_metrics import METRICS
 from gpugate.webhook.audit.cost.prices import CAPACITIES
 from gpugate.webhook.audit.formats.names import FORMATS
 from gpugate.webhook.audit.formats.presentation import GROUPS, HOURS_PER_MONTH
+from gpugate.webhook.audit.tables import TABLE_FORMATS
 from gpugate.webhook.cli import options
 from gpugate.webhook.cli.identity import add_identity
 from gpugate.webhook.cli.options import Parser
@@ -35,7 +36,7 @@ such files, or a must-gather.
 
 Exit codes: 0 success, with or without findings; 1 a finding reaches --fail-on;
 2 wrong usage or configuration; 3 nothing to audit; 4 the cluster is unreachable,
-or the coverage is below --require-coverage."""
+the coverage is below --require-coverage, or tables could not be written."""
 PAGE: Final = 500
 _QPS: Final = 50.0
 _BURST: Final = 100
@@ -179,8 +180,15 @@ def _add_use(command: argparse.ArgumentParser) -> None:
 def _add_output(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("output")
     add = group.add_argument
-    others = ", ".join(FORMATS[1:])
-    add("-o", "--output", action="append", metavar="FMT[=FILE]", help=f"{FORMATS[0]} (default), {others}; repeatable")
+    others, tables = ", ".join(FORMATS[1:]), " and ".join(TABLE_FORMATS)
+    add(
+        "-o",
+        "--output",
+        action="append",
+        metavar="FMT[=PATH]",
+        help=f"{FORMATS[0]} (default), {others}, to standard output or a file; {tables} write tables for SQL engines to a "
+        "directory or a bucket, such as parquet=s3://bucket/audits; repeatable",
+    )
     add("--group-by", choices=GROUPS, help="add a table of objects by this group")
     add(
         "--top",

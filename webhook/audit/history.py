@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -163,6 +163,11 @@ def _largest(groups: dict[str, Counts]) -> dict[str, Counts]:
 def _sum(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return _cents(sum(known)) if known else None
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema (draft 2020-12) of a record."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": SCHEMA, **msgspec.json.schema(Run)}
 
 
 class HistoryError(GpugateError):

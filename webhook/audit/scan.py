@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +18,7 @@ from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.node_types import NODE_TYPE_NEEDS
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request, is_known
+from gpugate.policies.sdk.platform import CLUSTER_NAME
 from gpugate.policies.sdk.pod_templates import TEMPLATES, pod_templates
 from gpugate.policies.sdk.unknown_kinds import UnknownKind
 from gpugate.webhook.audit.facts import AuditFacts
@@ -191,7 +193,9 @@ class Reading:
         if stored.kind.kind == "Node":
             return
         if stored.kind == _NAMESPACE and _text(stored.object, "metadata", "name") == _SYSTEM:
-            self.uid = _text(stored.object, "metadata", "uid")
+            uid = _text(stored.object, "metadata", "uid")
+            # It becomes part of paths, and a dump can contain anything.
+            self.uid = uid if re.fullmatch(CLUSTER_NAME, uid) else ""
         object_entry = entry(stored.kind, stored.object, labels=tools.labels)
         tools.lineage.owners.add(object_entry)
         if not evaluated or self._is_made_from_template(stored.kind, object_entry):

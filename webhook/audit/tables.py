@@ -4,12 +4,11 @@ One run of an audit in one cluster is one file in each table:
 
     <path>/<table>/dt=YYYY-MM-DD/cluster=<cluster>/<run_id>.parquet
 
-where `dt` is the day of the run in UTC. A file is complete or does not exist, and no file is changed later. NDJSON and Parquet
-hold the same rows. Figures of a cluster, and of its teams, namespaces, NodePools and policies, are in `runs` and `money`; a
+where `dt` is the day of the run in UTC. A file is complete or does not exist, and no file is changed later. A table without rows has
+no file. That of `runs` is written last, so all files of a run that has one are there. NDJSON and Parquet hold the same rows. Figures of a cluster, and of its teams, namespaces, NodePools and policies, are in `runs` and `money`; a
 report over many days needs the rows of `objects`, `findings` and `gpus` of the last run of each cluster only.
 
-Within a version of the schema, columns are only added, with `since`. A reader treats a column that a file does not have as null,
-or as its `default`.
+Within a version of the schema, columns are only added, with `since`. A reader treats a column that a file does not have as null.
 """
 
 from __future__ import annotations
@@ -145,7 +144,7 @@ RUNS: Final = Table(
         Column("window_seconds", "integer", "window of the metrics; null without `--prometheus`", "s", nullable=True),
         Column("clock_ahead_seconds", "number", "how far the clock of the machine is ahead of that of the API server; null "
                "if unknown", "s", nullable=True),
-        _count("gaps", "kinds and objects that were not evaluated"),
+        _count("gaps", "kinds and objects that were not evaluated, without kinds that the cluster does not serve"),
         _text("gap_reasons", "the first of them with their reasons, one a line"),
         _count("objects_read", "objects that were read"),
         *_ACTIONS,
@@ -173,7 +172,8 @@ RUNS: Final = Table(
 )  # fmt: skip
 MONEY: Final = Table(
     "money",
-    "the figures of one team, namespace, NodePool or policy in one run; a group without GPUs and findings has no row",
+    "the figures of one team, namespace, NodePool or policy in one run; a group without GPUs and findings has no row. Objects of "
+    "a team are those with its GPUs, and of a NodePool the NodePool itself",
     (
         *_RUN,
         _text("dimension", _DIMENSIONS),
@@ -183,7 +183,7 @@ MONEY: Final = Table(
                nullable=True),
         _usd("usd", "cost of these GPUs; null without a price"),
         _usd("at_risk_usd", "cost of GPUs of objects that the webhook would deny, of a policy by its own findings"),
-        _usd("unallocated_usd", "of a NodePool: cost of GPUs that are allocated to no Pod; null for others"),
+        _usd("unallocated_usd", "of a NodePool: cost of GPUs that no Pod holds, also of those that nodes do not offer; null for others"),
         *_USES,
         Column("unbounded", "integer", "NodePools and autoscalers of this group without a limit on GPUs; null for teams and "
                "policies", nullable=True),
@@ -201,7 +201,7 @@ OBJECTS: Final = Table(
         _text("action", "what the webhook would do if it were created now: `deny`, `mutate`, `warn`, `record` or `allow`"),
         _count("findings", "number of its findings"),
         _count("pods", "its unfinished Pods, including itself if it is one"),
-        Column("gpus", "number", "GPUs that are allocated to its Pods", _GPUS),
+        Column("gpus", "number", "GPUs that are allocated to its Pods; null without cost", _GPUS, nullable=True),
         _text("gpu_model", "the model with the highest cost of these GPUs, such as `h100`; empty if unknown"),
         _usd("usd", "cost of its GPUs; null without a price"),
         *_USES,
@@ -274,10 +274,11 @@ TABLES: Final[Mapping[TableName, Table]] = {
     table.name: table for table in (RUNS, MONEY, OBJECTS, FINDINGS, GPUS, EXEMPTIONS)
 }
 
-Suffix: TypeAlias = Literal["parquet", "ndjson"]
+TABLE_FORMATS: Final = ("ndjson", "parquet")
+"""The formats of the files, which are their suffixes."""
 
 
-def file_of(table: TableName, time: dt.datetime, cluster: str, run_id: str, suffix: Suffix) -> str:
+def file_of(table: TableName, time: dt.datetime, cluster: str, run_id: str, suffix: str) -> str:
     """Return the path of the file with the rows of a run, relative to the path of the tables.
 
     Args:
@@ -285,6 +286,45 @@ def file_of(table: TableName, time: dt.datetime, cluster: str, run_id: str, suff
         time: the time of the run; its day in UTC is the partition.
         cluster: the id of the cluster, which has only characters that a path and a URL allow.
         run_id: the id of the run.
-        suffix: the format.
+        suffix: the format, of `TABLE_FORMATS`.
     """
     return f"{table}/dt={time.astimezone(dt.UTC):%Y-%m-%d}/cluster={cluster}/{run_id}.{suffix}"
+
+
+_JSON_TYPES: Final[Mapping[Type, Mapping[str, object]]] = {
+    "string": {"type": "string"},
+    "integer": {"type": "integer"},
+    "number": {"type": "number"},
+    "boolean": {"type": "boolean"},
+    "time": {"type": "string", "format": "date-time"},
+    "date": {"type": "string", "format": "date"},
+    "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+}
+
+
+def schema() -> dict[str, object]:
+    """Return the JSON schema (draft 2020-12) of the lines of NDJSON; each table has a definition."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": SCHEMA,
+        "description": "a row of one of the tables",
+        "anyOf": [{"$ref": f"#/$defs/{name}"} for name in TABLES],
+        "$defs": {table.name: _row_schema(table) for table in TABLES.values()},
+    }
+
+
+def _row_schema(table: Table) -> dict[str, object]:
+    return {
+        "title": table.name,
+        "description": table.row,
+        "type": "object",
+        "properties": {column.name: _column_schema(column) for column in table.columns},
+        "required": [column.name for column in table.columns if not column.since],
+    }
+
+
+def _column_schema(column: Column) -> dict[str, object]:
+    of_type = _JSON_TYPES[column.type]
+    meaning = column.meaning.replace("`", "")
+    described = {"description": f"{meaning} ({column.unit})" if column.unit else meaning}
+    return {**described, "anyOf": [of_type, {"type": "null"}]} if column.nullable else {**described, **of_type}

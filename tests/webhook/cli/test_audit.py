@@ -301,3 +301,38 @@ def test_a_dump_with_the_namespace_has_the_id_of_its_cluster(gpugate: Run, tmp_p
     assert (cluster["id"], cluster["uid"], cluster["region"]) == ("6f2e1b0a", "6f2e1b0a", "eu-1")
     assert cluster["labels"] == {"env": "prod", "tier": "a"}
     assert document["run_id"].startswith(document["time"][:4])
+
+
+@pytest.mark.parametrize("suffix", ["ndjson", "parquet"])
+def test_tables_are_written_beside_other_outputs(audit: Run, tmp_path: Path, suffix: str) -> None:
+    ran, report = audit("-o", f"{suffix}={tmp_path / 'audits'}", "--cluster-name", "prod-1")
+
+    assert (ran.code, ran.err) == (0, "")
+    found = {path.relative_to(tmp_path / "audits").parts for path in (tmp_path / "audits").rglob(f"*.{suffix}")}
+    day, file = f"dt={report['time'][:10]}", f"{report['run_id']}.{suffix}"
+    assert found == {(table, day, "cluster=prod-1", file) for table in ("runs", "money", "objects", "findings")}
+
+
+def test_tables_that_cannot_be_written_leave_the_other_outputs(audit: Run, tmp_path: Path) -> None:
+    blocked = tmp_path / "blocked"
+    blocked.write_text("")
+
+    ran, report = audit("-o", f"ndjson={blocked}/audits", "--cluster-name", "prod-1")
+
+    assert (ran.code, names(report, "deny")) == (4, BLOCKED)
+    assert ran.err == f"error: -o ndjson={blocked}/audits: not a directory\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-o", "ndjson"), "add a directory or a bucket"),
+        (("-o", "ndjson=audits", "--anonymize"), "the tables of -o ndjson and -o parquet need"),
+        (("-o", "ndjson=x", "-o", "parquet=x"), "x already has format ndjson"),
+    ],
+)
+def test_outputs_that_do_not_fit_are_refused(audit: Run, arguments: tuple[str, ...], message: str) -> None:
+    ran, report = audit(*arguments)
+
+    assert (ran.code, report) == (2, None)
+    assert message in ran.err
