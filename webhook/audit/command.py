@@ -530,7 +530,7 @@ def _audit(args: argparse.Namespace, wanted: Wanted) -> int:
     for path, suffix in outputs.items():
         if suffix in TABLE_FORMATS:
             check_output(suffix, path)
-    beforehand, chosen, given = plan(args), selection(args), identity(args)
+    beforehand, chosen, flagged = plan(args), selection(args), identity(args)
     throttle = Throttle(args.qps, args.burst)
     with ExitStack() as stack:
         way = connected(args)
@@ -543,7 +543,7 @@ def _audit(args: argparse.Namespace, wanted: Wanted) -> int:
         result = _scanned(args, bound_rules, chosen, connection, name, throttle)
         window = Window(args.prometheus_window, dict(args.prometheus_metric), tuple(args.prometheus_matcher))
         report = costed(result, beforehand, bound_rules.ruleset, window)
-        report = identified(report, given, bound_rules.ruleset.config.platform.cluster)
+        report = identified(report, flagged, bound_rules.ruleset.config.platform.cluster)
         written = None
         if connection and args.write_reports:
             whole = chosen == Selection() and wanted.is_whole

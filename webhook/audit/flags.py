@@ -185,7 +185,7 @@ def _add_output(command: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         action="append",
-        metavar="FMT[=PATH]",
+        metavar="FMT[=FILE]",
         help=f"{FORMATS[0]} (default), {others}, to standard output or a file; {tables} write tables for SQL engines to a "
         "directory or a bucket, such as parquet=s3://bucket/audits; repeatable",
     )

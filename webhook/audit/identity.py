@@ -23,20 +23,20 @@ def new_run_id(time: dt.datetime) -> str:
     return f"{time.astimezone(dt.UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
-def identified(report: AuditReport, given: ClusterIdentity, configured: ClusterIdentity | None) -> AuditReport:
+def identified(report: AuditReport, flagged: ClusterIdentity, configured: ClusterIdentity | None) -> AuditReport:
     """Return a report that names its cluster, and says if the clock of this machine is wrong.
 
     Args:
         report: the report, whose cluster has its UID if that could be read.
-        given: what the flags say, which takes precedence.
+        flagged: what the flags say, which takes precedence.
         configured: what the policy file says.
     """
     configured = configured or _EMPTY
     cluster = replace(
         report.cluster,
-        id=given.name or configured.name or report.cluster.uid,
-        region=given.region or configured.region or "",
-        labels=dict(sorted({**configured.labels, **given.labels}.items())),
+        id=flagged.name or configured.name or report.cluster.uid,
+        region=flagged.region or configured.region or "",
+        labels=dict(sorted({**configured.labels, **flagged.labels}.items())),
     )
     return replace(report, cluster=cluster, remarks=(*report.remarks, *_clock(cluster)))
 

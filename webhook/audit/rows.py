@@ -139,12 +139,12 @@ def _money(report: AuditReport) -> Iterator[Row]:
     spending: dict[_Group, Spend] = {(spend.by, spend.name): spend for spend in cost.spending} if cost else {}
     unbounded: defaultdict[_Group, list[Unbounded]] = defaultdict(list)
     for entry in cost.unbounded if cost else ():
-        unbounded[_place(entry.object)].append(entry)
+        unbounded[_group_of(entry.object)].append(entry)
     counts: defaultdict[_Group, Counter[Action]] = defaultdict(Counter)
     for owner in report.audited:
         if owner.action is Action.ALLOW:
             continue
-        groups = {_place(owner.object), ("namespace", owner.object.namespace)}
+        groups = {_group_of(owner.object), ("namespace", owner.object.namespace)}
         for group in groups | ({("team", owner.team)} if owner.allocated else set()):
             counts[group][owner.action] += 1
     unallocated = _unallocated(report)
@@ -173,7 +173,7 @@ def _money(report: AuditReport) -> Iterator[Row]:
         }
 
 
-def _place(name: ObjectName) -> _Group:
+def _group_of(name: ObjectName) -> _Group:
     return ("pool", name.name) if name.kind == "NodePool" else ("namespace", name.namespace)
 
 
@@ -209,7 +209,11 @@ def _named(name: ObjectName) -> Row:
 
 
 def _object(report: AuditReport, owner: Audited, unbounded: Mapping[ObjectName, Unbounded]) -> Row:
-    dearest = max(owner.allocated, key=lambda held: (held.usd_per_hour or 0.0, held.gpus, held.model), default=None)
+    dearest = max(
+        owner.allocated,
+        key=lambda allocated: (allocated.usd_per_hour or 0.0, allocated.gpus, allocated.model),
+        default=None,
+    )
     entry = unbounded.get(owner.object)
     return {
         **_named(owner.object),
@@ -218,7 +222,7 @@ def _object(report: AuditReport, owner: Audited, unbounded: Mapping[ObjectName, 
         "action": owner.action.value,
         "findings": len(owner.findings),
         "pods": owner.pods,
-        "gpus": sum((held.gpus for held in owner.allocated), 0.0) if report.cost else None,
+        "gpus": sum((allocated.gpus for allocated in owner.allocated), 0.0) if report.cost else None,
         "gpu_model": dearest.model if dearest else "",
         "usd": usd(owner.allocated) if owner.allocated else 0.0 if report.cost else None,
         **_uses(owner.used, is_known=report.usage is not None),

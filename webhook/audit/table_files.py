@@ -56,11 +56,11 @@ def check_output(suffix: str, path: str) -> None:
         LinkError: the directory is a link out of the repository.
         TablesError: something is missing.
     """
-    output = f"-o {suffix}={_shown(path)}"
+    output = f"-o {suffix}={_printable(path)}"
     if not path:
         raise TablesError(f"-o {suffix} writes many files: add a directory or a bucket, such as -o {suffix}=audits")
     if suffix == "parquet" and find_spec("pyarrow") is None:
-        raise TablesError(f"{output} needs pyarrow: {_INSTALL}, or write -o ndjson={_shown(path)}")
+        raise TablesError(f"{output} needs pyarrow: {_INSTALL}, or write -o ndjson={_printable(path)}")
     protocol = _protocol(path)
     if not protocol:
         refuse_link(Path(path), "the tables")
@@ -95,7 +95,7 @@ def write_tables(suffix: str, path: str, report: AuditReport, rows: Rows, patien
     Raises:
         TablesError: the cluster has no id, or a file cannot be written; then there is no row of this run in `runs`.
     """
-    output = f"-o {suffix}={_shown(path)}"
+    output = f"-o {suffix}={_printable(path)}"
     cluster = report.cluster
     if not cluster.id:
         raise TablesError(
@@ -132,7 +132,7 @@ def _protocol(path: str) -> str:
     return protocol.lower() if separator else ""
 
 
-def _shown(path: str) -> str:
+def _printable(path: str) -> str:
     """Return a path without credentials."""
     if not _protocol(path):
         return plain(path)

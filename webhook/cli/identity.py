@@ -44,11 +44,11 @@ def identity(args: argparse.Namespace) -> ClusterIdentity:
     labels = dict(_label(text) for text in args.cluster_label)
     flags = {"--cluster-name": {"name": args.cluster_name}, "--cluster-region": {"region": args.cluster_region}}
     flags |= {f"--cluster-label {key}={value}": {"labels": {key: value}} for key, value in labels.items()}
-    for flag, given in flags.items():
+    for flag, identity_part in flags.items():
         try:
-            msgspec.convert(given, ClusterIdentity)
+            msgspec.convert(identity_part, ClusterIdentity)
         except msgspec.ValidationError:
-            value = next(iter(given.values()))
+            value = next(iter(identity_part.values()))
             text = flag if isinstance(value, dict) else f"{flag} {value}"
             raise IdentityError(
                 f"{text}: write letters and digits, and between them also the characters . _ -, at most 100"
@@ -69,5 +69,5 @@ def cluster_of(args: argparse.Namespace) -> ClusterIdentity | None:
     Raises:
         IdentityError: a flag has an invalid value.
     """
-    given = identity(args)
-    return None if given == ClusterIdentity() else given
+    flagged = identity(args)
+    return None if flagged == ClusterIdentity() else flagged
