@@ -173,3 +173,24 @@ def test_an_earlier_report_stays_when_an_audit_fails(api: FakeApiServer, audit: 
     audit()
 
     assert json.loads((tmp_path / "report.json").read_bytes()) == before
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "code", "error"),
+    [
+        pytest.param("", 0, "", id="read"),
+        pytest.param("namespaces", 4, "the id of the cluster is unknown", id="no-rights"),
+    ],
+)
+def test_tables_of_a_cluster_without_a_name_have_its_uid(
+    api: FakeApiServer, audit: Run, tmp_path: Path, forbidden: str, code: int, error: str
+) -> None:
+    api.store.put(("", "namespaces"), {"metadata": {"name": "kube-system"}})
+    api.forbidden.add(forbidden)
+
+    ran, report = audit("-o", f"ndjson={tmp_path / 'audits'}")
+
+    assert (ran.code, error in ran.err) == (code, True)
+    folders = {path.parent.name for path in (tmp_path / "audits").rglob("*.ndjson")}
+    assert folders == ({f"cluster={report['cluster']['uid']}"} if report["cluster"]["uid"] else set())
+    assert bool(report["cluster"]["uid"]) == (not forbidden)
