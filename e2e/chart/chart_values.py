@@ -100,6 +100,11 @@ VALUES = _section(
     commonAnnotations=_LABELS,
     policy=_POLICY,
     webhooks=_WEBHOOKS,
+    record=_section(
+        volume=st.sampled_from([{}, {"emptyDir": {}}]),
+        fraction=st.sampled_from([1, 0.001, 0, 2]),
+        maxSize=st.sampled_from(["256Mi", "1Gi", "0Mi", "on"]),
+    ),
     extraArgs=st.lists(TEXTS, max_size=3),
     extraEnv=st.lists(_OBJECTS | _NAMED, max_size=2),
     extraVolumes=st.lists(_OBJECTS | _NAMED, max_size=2),

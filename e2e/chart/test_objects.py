@@ -349,6 +349,29 @@ class TestToggles:
         assert spec["metadata"]["annotations"] == others["metadata"]["annotations"]
         assert "shadow" not in str(render())
 
+    def test_reviews_are_recorded_into_a_volume(self, render: Render) -> None:
+        flags = (
+            "--set-json",
+            'record={"volume":{"persistentVolumeClaim":{"claimName":"reviews"}},"fraction":0.25,"maxSize":"2Gi"}',
+        )
+        spec = deployment(render, *flags)["template"]["spec"]
+        (container,) = spec["containers"]
+        (mount,) = (mount for mount in container["volumeMounts"] if mount["name"] == "record")
+        arguments = [argument for argument in container["args"] if argument.startswith("--record")]
+        assert arguments == [f"--record={mount['mountPath']}", "--record-fraction=0.25", "--record-max=2Gi"]
+        (volume,) = (volume for volume in spec["volumes"] if volume["name"] == "record")
+        assert volume["persistentVolumeClaim"] == {"claimName": "reviews"}
+        assert not mount.get("readOnly")
+
+        without = deployment(render)["template"]["spec"]
+        assert "record" not in str([*without["containers"][0]["args"], *without["volumes"]])
+        assert (
+            "--record=/record"
+            in deployment(render, "--set-json", 'record.volume={"emptyDir":{}}')["template"]["spec"]["containers"][0][
+                "args"
+            ]
+        )
+
     def test_services_set_no_variables_of_flags(self, helm: Helm) -> None:
         # The programs in hooks read the same variables.
         specs = dict(pod_specs(helm.objects(*WAITING)))

@@ -34,6 +34,8 @@ INVALID = {
     "an unknown mode": ("policy.mode=Audit", "mode"),
     "a mode that is a boolean": ("policy.mode=true", "mode"),
     "an unknown mode of the shadow": ("policy.shadow.mode=Audit", "shadow"),
+    "a fraction of more than all reviews": ("record.fraction=1.5", "fraction"),
+    "a size without a unit": ("record.maxSize=256", "maxSize"),
     "a shadow of the shadow": ("policy.shadow.shadow.mode=audit", "shadow"),
     "an unknown policy": ("policy.policies.pods/no-such.mode=warn", "pods/no-such"),
     "an unknown parameter": ("policy.policies.nodepools/narrow-spot.params.fewest=2", "fewest"),
@@ -215,6 +217,10 @@ HARMFUL = {
     "the flag of the shadow policy file": (
         ("--set", "extraArgs={--shadow-policy-file=/etc/other.yaml}"),
         "--shadow-policy-file, which the chart sets: remove it, and use policy.shadow",
+    ),
+    "the flag of the record": (
+        ("--set", "extraArgs={--record=/other}"),
+        "--record, which the chart sets: remove it, and use record.volume",
     ),
     "an abbreviated flag of the chart": (
         ("--set", "extraArgs={--pol=/a}"),
