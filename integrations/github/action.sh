@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The steps of action.yml: action.sh install | check | verdict.
+# The steps of action.yml: action.sh install | check | simulate | comment | verdict.
 #
 # Inputs come in INPUT_* and are data: each is one argument, or one for each line, and nothing is evaluated. Python runs
 # isolated (-I), because the working directory holds files of whoever opened the pull request and `import` would read them.
@@ -81,8 +81,59 @@ check() {
     } >>"$GITHUB_OUTPUT"
 }
 
+# What a pull request that changes the policy file would deny. The file in force is that of the branch it is for.
+simulate() {
+    local lines arguments=() line report results base policy="${INPUT_POLICY_FILE:-}" code=0
+    split_lines "${INPUT_SIMULATE_FROM:-}"
+    if [ "${#lines[@]}" -eq 0 ] || [ -z "${GITHUB_BASE_REF:-}" ]; then return; fi
+    if [ -z "$policy" ]; then fail "the input simulate-from needs the input policy-file"; fi
+    one_line policy-file "$policy"
+    one_line max-new-denials "${INPUT_MAX_NEW_DENIALS:-}"
+    fetch_base
+    base="refs/remotes/origin/$GITHUB_BASE_REF"
+    git --literal-pathspecs diff --quiet --no-ext-diff --no-textconv --end-of-options "$base" -- "$policy" || code=$?
+    case "$code" in
+    0) echo "gpugate: the policy file did not change" && return ;;
+    1) ;;
+    *) fail "git cannot compare the policy file with the base branch" ;;
+    esac
+    report="$RUNNER_TEMP/gpugate-simulation.md"
+    results="$RUNNER_TEMP/gpugate-simulation.json"
+    rm -f -- "$report" "$results"
+    arguments=("--candidate=$policy" "--base=$base" "--output=markdown=$report" "--output=json=$results" --output=text)
+    for line in "${lines[@]}"; do arguments+=("--from=$line"); done
+    if [ -n "${INPUT_MAX_NEW_DENIALS:-}" ]; then arguments+=("--max-new-denials=$INPUT_MAX_NEW_DENIALS"); fi
+
+    code=0
+    "$environment/bin/python" -I -m gpugate simulate "${arguments[@]}" || code=$?
+
+    if [ -s "$report" ]; then cat -- "$report" >>"$GITHUB_STEP_SUMMARY"; else report=; fi
+    {
+        printf 'exit-code=%s\n' "$code"
+        printf 'simulation-file=%s\n' "$report"
+        printf 'new-denials=%s\n' "$(new_denials "$results")"
+    } >>"$GITHUB_OUTPUT"
+}
+
+new_denials() {
+    if [ ! -s "$1" ]; then return; fi
+    "$environment/bin/python" -I -c 'import json, sys; print(json.load(open(sys.argv[1], encoding="utf-8"))["denied"]["owners"])' "$1"
+}
+
+# The report is in the summary of the job too, so a comment that cannot be written fails nothing.
+comment() {
+    if [ -z "${INPUT_TOKEN:-}" ] || [ -z "${SIMULATION_FILE:-}" ]; then return; fi
+    "$environment/bin/python" -I "$action/integrations/github/comment.py" "$SIMULATION_FILE" ||
+        echo "::warning title=gpugate::the comment on the pull request could not be written; the report is in the summary of the job"
+}
+
 # A pull request does not choose what it is checked by: its project file and policies are those of the branch it is for.
 trust_base() {
+    fetch_base
+    arguments+=(--trust=base "--base=refs/remotes/origin/$GITHUB_BASE_REF")
+}
+
+fetch_base() {
     local branch="${GITHUB_BASE_REF:?is set for pull requests}"
     one_line GITHUB_BASE_REF "$branch"
     # A shallow checkout has the merge commit alone.
@@ -90,7 +141,6 @@ trust_base() {
         git -c core.hooksPath=/dev/null fetch --quiet --no-tags --no-recurse-submodules --depth=1 origin "+refs/heads/$branch:refs/remotes/origin/$branch" ||
             fail "the base branch is not in the checkout; give fetch-depth: 0 to actions/checkout"
     fi
-    arguments+=(--trust=base "--base=refs/remotes/origin/$branch")
 }
 
 count() {
@@ -102,8 +152,14 @@ count() {
 }
 
 verdict() {
+    case "${SIMULATION_EXIT_CODE:-0}" in
+    0 | 1) ;;
+    2) fail "gpugate simulate was not run as it must be; its message is in the step of the simulation" ;;
+    3) fail "the files of the input simulate-from contain nothing to evaluate" ;;
+    *) fail "a file of the input simulate-from could not be read; it is named in the step of the simulation" ;;
+    esac
     case "${EXIT_CODE:-}" in
-    0) ;;
+    0) if [ "${SIMULATION_EXIT_CODE:-0}" = 1 ] && [ "${INPUT_FAIL:-true}" != false ]; then exit 1; fi ;;
     1) if [ "${INPUT_FAIL:-true}" != false ]; then exit 1; fi ;;
     2) fail "gpugate check was not run as it must be; its message is in the step before" ;;
     3) fail "there was nothing to check; correct the input paths, or add --allow-empty to the input args" ;;
@@ -113,6 +169,6 @@ verdict() {
 }
 
 case "${1:-}" in
-install | check | verdict) "$1" ;;
-*) fail "action.sh takes one of install, check and verdict" ;;
+install | check | simulate | comment | verdict) "$1" ;;
+*) fail "action.sh takes one of install, check, simulate, comment and verdict" ;;
 esac

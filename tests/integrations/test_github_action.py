@@ -232,7 +232,7 @@ def test_every_input_is_read_and_every_output_written() -> None:
     used = " ".join(str(value) for step in STEPS for value in step["env"].values())
 
     assert {name for name in ACTION["inputs"] if f"inputs.{name} " not in used} == set()
-    assert set(ACTION["outputs"]) == {"findings", "exit-code", "sarif-file"}
+    assert set(ACTION["outputs"]) == {"findings", "exit-code", "sarif-file", "simulation-file", "new-denials"}
 
 
 def test_every_variable_of_a_step_is_one_that_the_script_reads() -> None:

@@ -126,3 +126,43 @@ def test_a_merge_request_does_not_choose_what_it_is_checked_by(
 
 def test_the_base_is_in_the_clone() -> None:
     assert JOB["variables"]["GIT_DEPTH"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("changed", "arguments", "code"), [(True, "", 0), (True, " --max-new-denials 0", 1), (False, "", 0)]
+)
+def test_a_merge_request_that_changes_the_policy_file_is_simulated(
+    changed: bool,  # noqa: FBT001 -- a parameter of a test
+    arguments: str,
+    code: int,
+    job: Callable[..., subprocess.CompletedProcess[str]],
+    workspace: Path,
+) -> None:
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", workspace, "-c", "user.name=a", "-c", "user.email=a@example.com", *arguments]
+        ran = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 -- fixed words
+        return ran.stdout.strip()
+
+    text = "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\npolicies:\n  pods/wildcard-toleration: {mode: warn}\n"
+    spec = {"containers": [{"name": "c", "image": "registry.example.org/c:1"}], "tolerations": [{"operator": "Exists"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ml"}, "spec": spec}
+    (workspace / "pod.yaml").unlink()
+    (workspace / "policy.yaml").write_text(text)
+    (workspace / "dump.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [pod]}))
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "base")
+    (workspace / "policy.yaml").write_text(text.replace("warn", "enforce") if changed else text)
+
+    ran = job(
+        CI_MERGE_REQUEST_DIFF_BASE_SHA=git("rev-parse", "HEAD"),
+        GPUGATE_CHECK_ARGS="--allow-empty",
+        GPUGATE_CHECK_PATHS="policy.yaml",
+        GPUGATE_POLICY_FILE="policy.yaml",
+        GPUGATE_SIMULATE_ARGS=f"--from dump.json{arguments}",
+    )
+
+    report = workspace / "gpugate-simulation.md"
+    assert ran.returncode == code, ran.stderr
+    assert report.exists() == changed
+    assert not changed or "1 owner newly denied" in report.read_text()

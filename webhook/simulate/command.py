@@ -30,7 +30,9 @@ from gpugate.webhook.cli.identity import add_identity, cluster_of
 from gpugate.webhook.cli.options import Parser, UsageError
 from gpugate.webhook.cli.progress import listing
 from gpugate.webhook.cluster.errors import CallError
-from gpugate.webhook.manifests.policy_file import generation
+from gpugate.webhook.manifests.git import revision
+from gpugate.webhook.manifests.policy_file import MAX_POLICY_FILE, generation
+from gpugate.webhook.manifests.within import refuse_link
 from gpugate.webhook.simulate.audit_log import read_audit_log, start_of
 from gpugate.webhook.simulate.formats import FORMATS, render
 from gpugate.webhook.simulate.futures import DAYS, MOST_DAYS, Futures
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.sdk.platform import ClusterIdentity
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.admission.shadow_table import Shadowed
     from gpugate.webhook.audit.live import LiveSource
@@ -66,6 +69,7 @@ _EPILOG: Final = """examples:
   gpugate simulate --candidate new.yaml --current old.yaml --from audit.log
   gpugate simulate --candidate new.yaml --from dump.json --from audit.log
   gpugate simulate --candidate new.yaml --from dump.json --max-new-denials 0
+  gpugate simulate --candidate policy.yaml --base origin/main --from audit.log
   gpugate simulate --candidate new.yaml --from recorded/
   gpugate simulate --cluster --candidate new.yaml --current old.yaml
   gpugate simulate --cluster
@@ -145,7 +149,7 @@ def _evaluated(args: argparse.Namespace, sources: _Sources, now: dt.datetime) ->
     if args.cluster and sources.dumps:
         raise UsageError("--cluster and a dump are two states of a cluster: remove one of them")
     cluster = cluster_of(args)
-    current = options.ruleset(args.current, cluster=cluster)
+    current, of_current = _current(args, cluster)
     candidate = options.ruleset(args.candidate, cluster=cluster)
     with ExitStack() as stack:
         stored = None
@@ -154,7 +158,33 @@ def _evaluated(args: argparse.Namespace, sources: _Sources, now: dt.datetime) ->
         elif args.cluster:
             stored = _scan(Kept(_live(args, stack)), current, candidate, now, of_cluster=True)
         replay = _replay(sources.logs, stored, current, candidate, now)
-        return _simulation(args, replay, stored, candidate, now), [rule.policy for rule in candidate.rules]
+        simulation = _simulation(args, of_current, replay, stored, candidate, now)
+        return simulation, [rule.policy for rule in candidate.rules]
+
+
+def _current(args: argparse.Namespace, cluster: ClusterIdentity | None) -> tuple[Ruleset, str]:
+    """Return the policies in force, and where they are from.
+
+    Raises:
+        GitError: git does not know the revision of `--base`.
+        LinkError: with `--base`, the candidate is a link out of the repository.
+        UsageError: there are two policy files in force.
+    """
+    if args.base is None:
+        return options.ruleset(args.current, cluster=cluster), str(args.current or _SHIPPED)
+    if args.current is not None:
+        raise UsageError("--base and --current contradict each other: remove one of them")
+    # Whoever writes the change writes the candidate too.
+    refuse_link(args.candidate, "--candidate")
+    base, path = revision(args.base, "."), str(args.candidate)
+    if not base.holds(path):
+        raise UsageError(
+            f"--candidate {path}: is not in the repository of --base: name the file in force with --current"
+        )
+    if base.file(path, MAX_POLICY_FILE) is None:
+        return options.ruleset(None), f"{_SHIPPED} ({args.base} has no {path})"
+    overrides = options.Overrides(cluster=cluster)
+    return options.bound(args.candidate, base=base, overrides=overrides)[0], f"{path} of {args.base}"
 
 
 def _shadowed(args: argparse.Namespace, sources: _Sources) -> tuple[Simulation, Sequence[Policy]] | None:
@@ -168,7 +198,7 @@ def _shadowed(args: argparse.Namespace, sources: _Sources) -> tuple[Simulation, 
     """
     if not sources.shadows and (not args.cluster or args.candidate):
         return None
-    if args.candidate or args.current or sources.logs or sources.dumps or sources.records:
+    if args.candidate or args.current or args.base or sources.logs or sources.dumps or sources.records:
         raise UsageError(
             "servers have compared their own policy files already: leave out --candidate, --current, logs and dumps"
         )
@@ -202,6 +232,8 @@ def _replayed(args: argparse.Namespace, sources: _Sources) -> tuple[Simulation, 
         )
     if args.candidate is None:
         raise UsageError("--candidate FILE is missing")
+    if args.base is not None:
+        raise UsageError("--base does not apply to a record of reviews: name the file in force with --current")
     cluster = cluster_of(args)
     candidate, current = options.ruleset(args.candidate, cluster=cluster), None
     if args.current is not None:
@@ -303,7 +335,12 @@ def _replay(
 
 
 def _simulation(
-    args: argparse.Namespace, replay: Replay, stored: _Stored | None, candidate: Ruleset, now: dt.datetime
+    args: argparse.Namespace,
+    of_current: str,
+    replay: Replay,
+    stored: _Stored | None,
+    candidate: Ruleset,
+    now: dt.datetime,
 ) -> Simulation:
     prices = Prices(load_instance_types())
     if stored:
@@ -313,7 +350,7 @@ def _simulation(
     coverage = replay.coverage(sum(counts.values()), _workloads(stored))
     simulation = Simulation(
         gpugate=__version__,
-        current=str(args.current or _SHIPPED),
+        current=of_current,
         candidate=str(args.candidate),
         sources=(
             *args.sources,
@@ -436,6 +473,7 @@ def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
     add = command.add_argument
     add("--candidate", type=Path, metavar="FILE", help="policy file to evaluate")
     add("--current", type=Path, metavar="FILE", help=f"policy file in force (default: {_SHIPPED})")
+    add("--base", metavar="REV", help="the policy file in force is the candidate's file in this revision of git")
     add_identity(command)
     add(
         "--from",

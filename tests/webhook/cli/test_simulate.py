@@ -266,6 +266,12 @@ def test_stored_objects_and_recorded_requests_are_one_report(
             2,
             "--write-exemptions needs --exemption-owner NAME",
         ),
+        (
+            ["--candidate", "candidate.yaml", "--from", "empty", "--base", "HEAD", "--current", "candidate.yaml"],
+            2,
+            "--base and --current contradict each other: remove one of them",
+        ),
+        (["--candidate", "candidate.yaml", "--from", "empty", "--base", "HEAD"], 2, "not in a git work tree"),
     ],
 )
 def test_wrong_usage_says_what_is_wrong(
