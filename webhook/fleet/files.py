@@ -23,7 +23,7 @@ from gpugate.webhook.audit.tables import TABLES, file_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from gpugate.webhook.audit.tables import Column, Suffix, Table, TableName
+    from gpugate.webhook.audit.tables import Column, Table, TableName
 
 MOST_BYTES: Final = 256 << 20
 """Larger files are not read."""
@@ -82,7 +82,7 @@ class RunFile(NamedTuple):
     day: str
     cluster: str
     run_id: str
-    suffix: Suffix
+    suffix: str
 
     def of(self, table: TableName) -> str:
         """Return the path of its file of a table, relative to the source."""
