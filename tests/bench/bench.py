@@ -17,6 +17,7 @@ import command_line
 import comparison
 import figures
 import in_process
+import record
 import served
 import shadow
 import worker_counts
@@ -34,6 +35,7 @@ PARTS: Final[dict[str, tuple[Callable[[], Iterator[Measured]], str]]] = {
     "server": (served.measure, "reviews over TLS, beside a handler that does nothing on the same front"),
     "audits": (audits.measure, "audits of clusters of three sizes, in pages from another process"),
     "shadow": (shadow.measure, "the server with a shadow policy file, beside one without, in turns"),
+    "record": (record.measure, "the server with a record of reviews, beside one without, in turns"),
     "workers": (worker_counts.measure, "the server with one to four workers"),
 }
 USUAL: Final = ("reviews", "commands", "server", "audits")

@@ -142,6 +142,8 @@ class Recorder:
         self._next_id = 0
         self._began = self._repeated = self._snapshot_began = clock()
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        # The policies in force, and those of them that only mutate.
+        self._mutating: tuple[Rules, frozenset[str]] | None = None
         self._snapshot: Iterator[None] | None = None
         self._snapshot_number = 0
 
@@ -211,8 +213,7 @@ class Recorder:
         request, vocabulary = waiting.request, self._vocabulary()
         obj = redacted(request.object, vocabulary) if request.object is not None else None
         old = redacted(request.old_object, vocabulary) if request.old_object is not None else None
-        mutating = only_mutating(self._rules().ruleset.catalog)
-        decisions = decision_words(decided_by(waiting.phase, waiting.verdict, mutating))
+        decisions = decision_words(decided_by(waiting.phase, waiting.verdict, self._only_mutating()))
         key = _key(waiting, obj, old, decisions)
         known = self._known.get(key)
         if known is not None:
@@ -247,6 +248,12 @@ class Recorder:
         if len(self._known) > _MOST_REMEMBERED:
             _, oldest = self._known.popitem(last=False)
             self._put_repeated(oldest)
+
+    def _only_mutating(self) -> frozenset[str]:
+        rules = self._rules()
+        if self._mutating is None or self._mutating[0] is not rules:
+            self._mutating = rules, only_mutating(rules.ruleset.catalog)
+        return self._mutating[1]
 
     def _write_repeated(self, now: dt.datetime) -> None:
         self._repeated = now
