@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 DAYS: Final = 7
 MOST_DAYS: Final = 31
+# A CronWorkflow has a list of schedules, of any length.
+_MOST_SCHEDULES: Final = 50
 _POD: Final = ("", "Pod")
 _QUARTER: Final = dt.timedelta(minutes=15)
 # Karpenter disrupts nodes without Pods for the reason Empty; nobody misses Pods of those.
@@ -304,13 +306,13 @@ def next_starts(schedules: tuple[str, ...], zone: str, now: dt.datetime, days: i
 
     A time that a change of the clock skips does not start; one that it repeats starts twice, as in robfig/cron.
     """
+    if not 0 < len(schedules) <= _MOST_SCHEDULES:
+        return None
     try:
         place = ZoneInfo(zone) if zone else dt.UTC
         parsed = [disruption.parse(schedule) for schedule in schedules]
     # A zone may be a path or too long for the name of a file, and without a database every zone is unknown.
     except (disruption.ScheduleError, ValueError, OSError, KeyError):
-        return None
-    if not parsed:
         return None
     end = now + dt.timedelta(days=days)
     stretch = disruption.Stretch(now.astimezone(place).date(), days + 2)

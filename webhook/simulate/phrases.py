@@ -170,7 +170,8 @@ def runs(entry: ScheduledRuns) -> str:
 
 def runs_when(entry: ScheduledRuns) -> str:
     """Return how often and when an owner runs next."""
-    schedule = f'"{", ".join(entry.schedules)}"{f" in {entry.time_zone}" if entry.time_zone else ""}'
+    more = f" and {len(entry.schedules) - _NAMED} more" if len(entry.schedules) > _NAMED else ""
+    schedule = f'"{", ".join(entry.schedules[:_NAMED])}"{more}{f" in {entry.time_zone}" if entry.time_zone else ""}'
     if entry.suspended:
         return f"suspended ({schedule})"
     if entry.runs is None:

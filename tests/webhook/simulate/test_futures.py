@@ -159,7 +159,14 @@ def test_starts(schedule: str, zone: str, now: str, first: str | None, count: in
 
 @pytest.mark.parametrize(
     ("schedules", "zone"),
-    [(("@every 1h",), ""), (("0 0 * *",), ""), (("0 0 * * *",), "Mars/Base"), (("0 0 * * *",), "../x"), ((), "")],
+    [
+        (("@every 1h",), ""),
+        (("0 0 * *",), ""),
+        (("0 0 * * *",), "Mars/Base"),
+        (("0 0 * * *",), "../x"),
+        ((), ""),
+        (("0 0 * * *",) * 51, ""),
+    ],
 )
 def test_starts_that_cannot_be_read_are_unknown(schedules: tuple[str, ...], zone: str) -> None:
     assert next_starts(schedules, zone, NOW, 7) is None
