@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test slow static lint types imports drift unit soak e2e-tools e2e packages harms schemas oracle capture-reviews bench bench-peers mutants browser docs fuzz generate new-policy lock image image-tree install-yaml release-check sbom audit-dependencies clean
+.PHONY: help setup demo quick test slow static lint types imports drift unit soak e2e-tools e2e packages harms schemas oracle capture-reviews bench bench-peers mutants browser engines docs fuzz generate new-policy lock image image-tree install-yaml release-check sbom audit-dependencies clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -8,6 +8,7 @@ READY := .venv/.ready
 SUPPLY_CHAIN := build/supply-chain
 BROWSER := build/browser
 DOCS := build/docs
+ENGINES := build/engines
 FUZZ := build/fuzz/venv
 # Where editors, mypy and import-linter look for the packages. git ignores the links, and no installation needs them.
 LINKS := $(addprefix src/gpugate/,certs policies tools webhook)
@@ -130,6 +131,16 @@ $(BROWSER)/.ready: requirements/browser.txt
 	@$(BROWSER)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/browser.txt
 	@touch $@
 
+engines: $(ENGINES)/.ready $(LINKS) ## The fleet report on a real Spark agrees row by row with DuckDB (needs Java 17)
+	@command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -qq -y --no-install-recommends default-jre-headless >/dev/null; } || \
+		{ echo "error: java is missing; on Debian: apt-get install default-jre-headless" >&2; exit 1; }
+	PYTHONPATH=src SPARK_LOCAL_IP=127.0.0.1 $(ENGINES)/bin/python -m pytest -q tests/engines $(if $(K),-k "$(K)")
+
+$(ENGINES)/.ready: requirements/engines.txt
+	@$(PYTHON) -m venv $(ENGINES)
+	@$(ENGINES)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/engines.txt
+	@touch $@
+
 docs: $(DOCS)/.ready ## The documentation as a site, in build/site; any warning or broken link fails it
 	@rm -rf build/site
 	@$(DOCS)/bin/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --nitpicky \
@@ -171,6 +182,8 @@ lock: ## Resolve the dependencies again (needs uv)
 		--group pyproject.toml:browser --allow-unsafe pyproject.toml -o requirements/browser.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--group docs -o requirements/docs.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		--extra fleet --group pyproject.toml:engines --allow-unsafe pyproject.toml -o requirements/engines.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--group integrations --allow-unsafe -o requirements/integrations.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \

@@ -25,6 +25,7 @@ SECTIONS: Final = {
         "docs/how-to/own-instance-types",
         "docs/audit",
         "docs/how-to/idle-gpus",
+        "docs/how-to/fleet",
         "docs/install",
         "docs/how-to/roll-out",
         "docs/how-to/many-clusters",

@@ -19,7 +19,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 SOURCES: Final = ("certs", "image", "policies", "tools", "webhook")
 # These run whole servers, a browser or measurements, and have targets of their own.
-_SLOW: Final = ("tests/bench/", "tests/browser/", "tests/slow/")
+_SLOW: Final = ("tests/bench/", "tests/browser/", "tests/engines/", "tests/slow/")
 # Their tests are named after the policy, such as `pods/wildcard_toleration/`.
 _OF_EXAMPLES: Final = ("tests/policies/test_examples.py", "tests/webhook/admission/test_both_entry_points.py")
 # Its tests are named after the page and the line.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from gpugate.webhook.audit.tables import Suffix, TableName
+    from gpugate.webhook.audit.tables import TableName
 
 NOW: Final = dt.datetime(2026, 11, 23, 12, 0, tzinfo=dt.UTC)
 REGIONS: Final = ("eu-central-1", "eu-west-1", "us-east-1", "us-west-2", "ap-south-1")
@@ -41,14 +41,15 @@ _EMPTY_TEXT: Final = ""
 
 @dataclass(frozen=True)
 class Fleet:
-    """The size of a generated fleet."""
+    """The size of a generated fleet; `first` is the number of its first cluster."""
 
     clusters: int = 3
     days: int = 10
     objects: int = 40
     seed: int = 1
     end: dt.datetime = NOW
-    suffix: Suffix = "parquet"
+    suffix: str = "parquet"
+    first: int = 0
     tables: tuple[TableName, ...] = ("runs", "money", "objects", "findings", "exemptions")
 
 
@@ -75,10 +76,11 @@ class Sums:
 def write_fleet(path: Path, fleet: Fleet) -> Sums:
     """Write the tables of a fleet and return its sums on the last day."""
     sums = Sums()
-    for number in range(fleet.clusters):
+    for number in range(fleet.first, fleet.first + fleet.clusters):
         for run in runs_of(fleet, number):
             for table in fleet.tables:
-                write_rows(path, run, table, fleet.suffix)
+                if len(next(iter(run.tables[table].values()))):  # a table without rows has no file
+                    write_rows(path, run, table, fleet.suffix)
             sums.rows += len(run.tables["objects"]["name"])
         sums.spend[run.cluster] = float(run.tables["runs"]["spend_usd"][0])
         sums.denied[run.cluster] = int(run.tables["runs"]["deny"][0])
@@ -89,7 +91,7 @@ def write_fleet(path: Path, fleet: Fleet) -> Sums:
     return sums
 
 
-def write_rows(path: Path, run: Run, table: TableName, suffix: Suffix = "parquet") -> Path:
+def write_rows(path: Path, run: Run, table: TableName, suffix: str = "parquet") -> Path:
     """Write one file of a run; columns that it does not have are null or empty."""
     values, cluster, run_id, time = run.tables[table], run.cluster, run.run_id, run.time
     columns = TABLES[table].columns

@@ -110,5 +110,12 @@ def _stage(scratch: Path, table: TableName, runs: Sequence[RunFile], problems: l
 
 
 def _named(engine: Engine, view: Any, runs: Iterable[RunFile]) -> list[RunFile]:
-    names = {(row["cluster"], row["run_id"]) for row in engine.rows(view.select("cluster", "run_id"))}
-    return [run for run in runs if (run.cluster, run.run_id) in names]
+    rows = engine.rows(view.select("cluster", "run_id", "findings", "allocated_gpus"))
+    filled = {(row["cluster"], row["run_id"]): _filled(row["findings"], row["allocated_gpus"]) for row in rows}
+    return [run._replace(filled=filled[run.cluster, run.run_id]) for run in runs if (run.cluster, run.run_id) in filled]
+
+
+def _filled(findings: int, allocated_gpus: float | None) -> frozenset[str]:
+    """Return the tables in which a run with these figures has rows."""
+    of_findings = {"money", "objects", "findings"} if findings else set()
+    return frozenset(of_findings | ({"money", "objects"} if allocated_gpus else set()))

@@ -76,13 +76,23 @@ class Source(NamedTuple):
 
 
 class RunFile(NamedTuple):
-    """The files of a run in all tables."""
+    """The files of a run in all tables.
+
+    Attributes:
+        source: where they are.
+        day: the day of the run in UTC, as `2026-11-23`.
+        cluster: the id of the cluster.
+        run_id: the id of the run.
+        suffix: the format, `parquet` or `ndjson`.
+        filled: the tables that must have rows by the figures of the run; a table without rows has no file.
+    """
 
     source: Source
     day: str
     cluster: str
     run_id: str
     suffix: str
+    filled: frozenset[str] = frozenset({"runs"})
 
     def of(self, table: TableName) -> str:
         """Return the path of its file of a table, relative to the source."""
@@ -120,7 +130,7 @@ def runs_of(source: Source, first: dt.date, last: dt.date) -> list[RunFile]:
                 name = _NAME.search(path)
                 if name is None:
                     continue
-                run = RunFile(source, name[1], name[2], name[3], "parquet" if name[4] == "parquet" else "ndjson")
+                run = RunFile(source, name[1], name[2], name[3], name[4])
                 key = run.day, run.cluster, run.run_id
                 if key not in runs or run.suffix == "parquet":
                     runs[key] = run
@@ -176,7 +186,9 @@ def read_file(run: RunFile, table: TableName, columns: Sequence[str]) -> pa.Tabl
         # One byte more than allowed tells a file that is too large, without a request for its size.
         data = run.source.files.cat_file(name, start=0, end=MOST_BYTES + 1)
     except FileNotFoundError:
-        raise FileError("missing: the run has no such file") from None
+        if table in run.filled:
+            raise FileError("missing, but the run has rows in this table") from None
+        return arrow_schema(column for column in TABLES[table].columns if column.name in columns).empty_table()
     except Exception as error:  # noqa: BLE001 -- each library of a bucket has errors of its own
         raise FileError(f"cannot be read: {_one_line(error)}") from None
     if len(data) > MOST_BYTES:
@@ -251,7 +263,9 @@ def _ndjson(data: bytes, table: Table, columns: Sequence[Column]) -> pa.Table:
         values.append(tuple(getattr(row, column.name) for column in columns))
     schema = arrow_schema(columns)
     by_column = zip(*values, strict=True) if values else [()] * len(columns)
-    return pa.table([pa.array(each, field.type) for each, field in zip(by_column, schema, strict=True)], schema=schema)
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(by_column, schema, strict=True)], schema=schema
+    )
 
 
 def _row_type(table: Table) -> type[msgspec.Struct]:

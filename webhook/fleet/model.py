@@ -153,7 +153,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     fault: Annotated[
         str,
         Meta(
-            description="`schema`, `future`, `clock`, `selection`, `repeated` or `identity`; docs/how-to/fleet.md says what each means"
+            description="`schema`, `future`, `clock`, `selection`, `repeated` or `identity`; docs/how-to/fleet.md has their meanings"
         ),
     ]
     runs: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.webhook.audit import words as say
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
 
 MOST_ROWS: Final = 200
 """More rows of a table are in the JSON document only."""
+_MOST_REGRESSIONS: Final = 10
 _HOURS: Final = 730
 _DAY: Final = 86_400
+# Columns of sentences keep their words whole on a phone, where the table scrolls.
+_STYLE: Final = "#worst td:nth-child(2), #regressions td:nth-child(2), #expired td, #drift td { min-width: 9rem; }"
 _SECTIONS: Final = {
     "money": "GPU spend",
     "overview": "Objects",
@@ -73,7 +77,7 @@ def render(report: FleetReport) -> str:
         ),
     )
     title = f"gpugate report of {say.plural(report.totals.clusters, 'cluster')}, {report.time:%Y-%m-%d}"
-    return document(title, body, asset("report.css"))
+    return document(title, body, asset("report.css") + _STYLE)
 
 
 def _header(report: FleetReport) -> Html:
@@ -162,7 +166,7 @@ def _trend(report: FleetReport) -> Html:
         if not points:
             continue
         is_usd = colour in {"allocated", "idle", "risk"}
-        first, last = (f"{_usd(amount)}/h" if is_usd else f"{amount:,.0f}" for amount in (points[0][1], points[-1][1]))
+        first, last = (f"{'$' if is_usd else ''}{amount:,.0f}" for amount in (points[0][1], points[-1][1]))
         day = formats.when(int(points[0][0]) * _DAY)[:10]
         label = f"{name}: {first} on {day}, {last} on {formats.when(int(points[-1][0]) * _DAY)[:10]}"
         cards.append(
@@ -174,7 +178,7 @@ def _trend(report: FleetReport) -> Html:
                 tag("small", f"{first} on {day}"),
             )
         )
-    intro = "The last run of each cluster on each day. A day on which fewer clusters reported has lower sums."
+    intro = "The last run of each cluster on each day; amounts are per hour. A day on which fewer clusters reported has lower sums."
     return tag(
         "section", tag("h2", "Trend"), tag("p", intro, class_="intro"), tag("ul", *cards, class_="trend"), id="trend"
     )
@@ -267,18 +271,25 @@ def _reason(entry: Any) -> str:  # Any: a worst object
 
 
 def _regressions(report: FleetReport) -> Html:
-    rows = [
-        row(cell(entry.cluster, *([tag("small", entry.caveat)] if entry.caveat else [])), cell(entry.figure), *map(number, formats.amount_of(entry)))
-        for entry in report.regressions
-    ]  # fmt: skip
-    rows = [
-        *(
-            row(cell(entry.policy, tag("small", f"in {say.plural(entry.clusters, 'cluster')}")), cell("objects with findings"), _count(entry.before), _count(entry.now))
-            for entry in report.policy_regressions
-        ),
-        *rows,
-    ]  # fmt: skip
+    policies = [
+        row(
+            cell(entry.policy, tag("small", f"in {say.plural(entry.clusters, 'cluster')}")),
+            cell("objects with findings"),
+            _count(entry.before),
+            _count(entry.now),
+        )
+        for entry in report.policy_regressions
+    ]
+    by_figure: defaultdict[str, list[Html]] = defaultdict(list)
+    for entry in report.regressions:
+        caveat = [tag("small", entry.caveat)] if entry.caveat else []
+        amounts = map(number, formats.amount_of(entry))
+        by_figure[entry.figure].append(row(cell(entry.cluster, *caveat), cell(entry.figure), *amounts))
+    groups = [policies, *by_figure.values()]
+    rows = [entry for group in groups for entry in group[:_MOST_REGRESSIONS]]
     intro = "What got worse in a cluster since its last run that is at least a week older than the counted one."
+    more = sum(map(len, groups)) - len(rows)
+    intro += f" The {_MOST_REGRESSIONS} largest of each figure; {more:,} more are in the JSON document." if more else ""
     return _section("regressions", intro, ("Cluster or policy", "Figure", "Then", "Now"), rows, (2, 3))
 
 

@@ -31,7 +31,7 @@ _ACTIONS: Final = ("deny", "warn")
 COLUMNS: Final[Mapping[TableName, tuple[str, ...]]] = {
     "runs": (
         *_RUN, "schema_name", "gpugate", "cluster_uid", "region", "policy_hash", "policy_mode", "selection", "coverage",
-        "use_coverage", "clock_ahead_seconds", *_ACTIONS, "pending_pods", "gpus", "spend_usd", "allocated_usd",
+        "use_coverage", "clock_ahead_seconds", *_ACTIONS, "findings", "pending_pods", "gpus", "allocated_gpus", "spend_usd", "allocated_usd",
         "unallocated_usd", "at_risk_usd", "parked_usd", "idle_usd", "unbounded", "unbounded_usd",
     ),
     "money": (
@@ -171,12 +171,14 @@ def _worst_objects(tables: Mapping[str, Any], current: Any) -> Any:
     objects = tables["objects"].join(current.select("cluster", "run_id"), ["cluster", "run_id"])
     wasted = objects.idle_usd.coalesce(0) + objects.parked_usd.coalesce(0)
     at_risk = ibis.ifelse(objects.action == "deny", objects.usd.coalesce(0), 0.0)
-    rated = objects.mutate(idle_or_parked_usd=wasted, loss_usd=ibis.greatest(wasted, at_risk))
+    rated = objects.mutate(
+        gpus=objects.gpus.coalesce(0), idle_or_parked_usd=wasted, loss_usd=ibis.greatest(wasted, at_risk)
+    )
     rated = rated.filter((rated.loss_usd > _CENT) | (rated.action == "deny"))
     order = [ibis.desc("loss_usd"), ibis.desc("gpus"), ibis.desc("findings"), *_OBJECT]
     worst = rated.order_by(order).limit(WORST)
-    found = tables["findings"].join(worst.select(*_OBJECT, "action"), [*_OBJECT, "action"])
-    deciding = found.group_by(list(_OBJECT)).aggregate(policy=found.policy.min())
+    findings = tables["findings"].join(worst.select(*_OBJECT, "action"), [*_OBJECT, "action"])
+    deciding = findings.group_by(list(_OBJECT)).aggregate(policy=findings.policy.min())
     named = worst.left_join(deciding, list(_OBJECT))
     return named.order_by(order).select(
         "cluster", "kind", "namespace", "name", "team", "action", "gpus", "usd", "loss_usd", "idle_or_parked_usd", "findings",
@@ -235,15 +237,15 @@ def _policy_regressions(money: Any, current: Any, base: Any) -> Any:
     both = current.join(base.select("cluster", then_id=base.run_id, then_mode=base.policy_mode), "cluster")
     both = both.filter(both.policy_mode == both.then_mode)
     policies = money.filter(money.dimension == "policy")
-    found = policies.deny + policies.warn
+    objects = policies.deny + policies.warn
     zero = ibis.literal(0, "int64")
 
     def of(run_ids: Any, **counts: Any) -> Any:
         return policies.mutate(**counts).join(run_ids, ["cluster", "run_id"])[["cluster", "name", "before", "now"]]
 
     rows = ibis.union(
-        of(both.select("cluster", "run_id"), before=zero, now=found),
-        of(both.select("cluster", run_id=both.then_id), before=found, now=zero),
+        of(both.select("cluster", "run_id"), before=zero, now=objects),
+        of(both.select("cluster", run_id=both.then_id), before=objects, now=zero),
     )
     grown = rows.group_by(["cluster", "name"]).aggregate(before=rows.before.sum(), now=rows.now.sum())
     grown = grown.filter(grown.now > grown.before)

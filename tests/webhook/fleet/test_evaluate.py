@@ -13,7 +13,6 @@ from gpugate.webhook.fleet.evaluate import report_of_engine, report_of_files
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpugate.webhook.audit.tables import Suffix
     from gpugate.webhook.fleet.model import FleetReport
 
 SILENT = dt.timedelta(hours=36)
@@ -134,11 +133,10 @@ def run(cluster: str = "prod", at: dt.datetime = NOW - dt.timedelta(hours=1), ru
     )
 
 
-def write(path: Path, *runs: Run, suffix: Suffix = "parquet") -> None:
+def write(path: Path, *runs: Run) -> None:
     for each in runs:
-        for table in ("runs", "money", "objects", "findings", "exemptions"):
-            whole = replace(each, tables={**each.tables, table: each.tables.get(table, {})})
-            write_rows(path, whole, table, suffix)
+        for table in each.tables:
+            write_rows(path, each, table)
 
 
 HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)

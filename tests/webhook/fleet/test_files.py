@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gpugate.webhook.audit.tables import Suffix
 
 SILENT = dt.timedelta(hours=36)
 
@@ -79,7 +78,7 @@ def drop_column(file: Path) -> None:
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_and_the_others_read(
-    tmp_path: Path, suffix: Suffix, harm: Callable[[Path], None], problem: str
+    tmp_path: Path, suffix: str, harm: Callable[[Path], None], problem: str
 ) -> None:
     write_fleet(tmp_path, Fleet(clusters=2, days=1, objects=4, suffix=suffix, tables=("runs",)))
     file = next((tmp_path / "runs").rglob(f"cluster=cluster-000/*.{suffix}"))
@@ -96,7 +95,7 @@ def test_a_missing_file_of_a_table_is_named(tmp_path: Path) -> None:
     file = next((tmp_path / "money").rglob("cluster=cluster-000/*.parquet"))
     file.unlink()
     report = report_of_files([str(tmp_path)], NOW, 30, SILENT)
-    assert report.problems == (f"{file}: missing: the run has no such file",)
+    assert report.problems == (f"{file}: missing, but the run has rows in this table",)
     assert report.totals.clusters == 2
     assert {row.clusters for row in report.teams} == {1}
 
@@ -155,3 +154,9 @@ def test_a_bucket_whose_library_is_missing_says_which() -> None:
     # s3fs is in no environment of the tests.
     with pytest.raises(FileError, match=r"^s3://bucket: Install s3fs to access S3"):
         open_source("s3://bucket")
+
+
+def test_a_table_without_rows_has_no_file(tmp_path: Path) -> None:
+    write_fleet(tmp_path, Fleet(clusters=1, days=1, objects=10, tables=("runs", "money", "objects", "findings")))
+    report = report_of_files([str(tmp_path)], NOW, 30, SILENT)
+    assert (report.problems, report.expired) == ((), ())
