@@ -20,6 +20,7 @@ from gpugate.policies.engine.config import PolicyConfig, near_misses
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.audit.anonymize import anonymize, anonymize_comparison, pseudonyms
 from gpugate.webhook.audit.compare import compare
+from gpugate.webhook.audit.contexts import audit_contexts
 from gpugate.webhook.audit.cost.gpu_metrics import Window
 from gpugate.webhook.audit.cost.prices import Prices, read_price_table
 from gpugate.webhook.audit.cost.summary import cost_of
@@ -504,6 +505,19 @@ _ORDER: Final = list(Action)
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     args = parser().parse_args(arguments)
+    if args.contexts and not args.print_rbac:
+        # Before the processes start: what is invalid for one cluster is invalid for all.
+        selection(args)
+        return audit_contexts(args, run)
+    return run(args)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Audit one cluster or dump and return the exit code.
+
+    Raises:
+        GpugateError: flags contradict each other, or a file is unreadable or invalid.
+    """
     wanted = Wanted(
         args.policy_file,
         args.with_installed,

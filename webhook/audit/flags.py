@@ -28,6 +28,7 @@ _EPILOG: Final = """examples:
   gpugate audit -o text -o html=audit.html
   gpugate audit --prometheus http://prometheus.monitoring:9090
   gpugate audit --as-mode as-is --fail-on deny
+  gpugate audit --contexts 'prod-*' --parallel 8 -o 'html={cluster}.html'
   gpugate audit --from dump.json --compare last-week.json
   gpugate audit --print-rbac | kubectl apply -f -
 
@@ -40,6 +41,8 @@ the coverage is below --require-coverage, or tables could not be written."""
 PAGE: Final = 500
 _QPS: Final = 50.0
 _BURST: Final = 100
+_PARALLEL: Final = 4
+_CLUSTER_SECONDS: Final = 600.0
 
 
 def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
@@ -64,6 +67,21 @@ def _add_cluster(command: argparse.ArgumentParser, environ: Mapping[str, str]) -
     group = command.add_argument_group("source")
     add = group.add_argument
     options.add_cluster(group, environ)
+    add(
+        "--contexts",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="audit the clusters of all contexts that match, such as 'prod-*', in one report; repeatable",
+    )
+    add("--parallel", type=_count, default=_PARALLEL, metavar="N", help="clusters at a time (default: %(default)d)")
+    add(
+        "--cluster-timeout",
+        type=options.seconds,
+        default=_CLUSTER_SECONDS,
+        metavar="TIME",
+        help="with --contexts: time limit for a cluster (default: 10m)",
+    )
     options.add_dump(group, "audit a dump instead of a cluster")
     add_identity(group)
     add(

@@ -73,6 +73,19 @@ def load(options: ClusterOptions) -> ApiClient:
     return api_client
 
 
+def context_names(options: ClusterOptions) -> tuple[str, ...]:
+    """Return the names of all contexts of a kubeconfig, in its order.
+
+    Raises:
+        ClusterError: the kubeconfig is missing or unusable.
+    """
+    from kubernetes.config import list_kube_config_contexts  # noqa: PLC0415 -- as above
+
+    with _convert_errors(options):
+        contexts, _ = list_kube_config_contexts(_file(options))
+        return tuple(str(context["name"]) for context in contexts)
+
+
 def _file(options: ClusterOptions) -> str:
     return str(options.kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG)
 

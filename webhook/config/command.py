@@ -12,7 +12,7 @@ from gpugate.policies.engine.config import API_VERSION, KIND, PolicyConfig
 from gpugate.policies.engine.ruleset import settings_of
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.platform import CLASSES_KEY
-from gpugate.webhook.audit import why_json
+from gpugate.webhook.audit import merged, why_json
 from gpugate.webhook.audit.formats import json as audit_json
 from gpugate.webhook.check import flags as check_flags
 from gpugate.webhook.cli import options, project_flags
@@ -164,6 +164,7 @@ _SCHEMAS: Final = {
     "project": project_schema,
     "test": case_schema,
     "audit": audit_json.schema,
+    "audit-clusters": merged.schema,
     "catalogue": catalogue_schema,
     "why": why_json.schema,
     "simulation": simulation.schema,

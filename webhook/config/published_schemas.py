@@ -12,7 +12,7 @@ from gpugate.policies.cel.documents import PolicyDocument
 from gpugate.policies.engine.config import API_VERSION, KIND, PolicyConfig, PolicyEntry
 from gpugate.policies.sdk import catalogue
 from gpugate.webhook.admission import shadow_table
-from gpugate.webhook.audit import history, tables, why_json
+from gpugate.webhook.audit import history, merged, tables, why_json
 from gpugate.webhook.audit.formats import json as audit_json
 from gpugate.webhook.fleet import model as fleet
 from gpugate.webhook.manifests.case_format import Asked, CaseFileFormat, Definition, Expect, FromFile, Merged, Setting
@@ -204,6 +204,7 @@ def published_schemas() -> Mapping[str, str]:
         "project-v1.schema.json": project_schema(),
         "test-v1.schema.json": case_schema(),
         "audit-v1.schema.json": audit_json.schema(),
+        "audit-clusters-v1.schema.json": merged.schema(),
         "audit-history-v1.schema.json": history.schema(),
         "audit-tables-v1.schema.json": tables.schema(),
         "simulation-v1.schema.json": simulation.schema(),
