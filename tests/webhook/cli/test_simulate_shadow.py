@@ -110,7 +110,7 @@ def test_exemptions_name_their_source(tmp_path: Path, simulate: Callable[..., An
     simulate(document(owner(pair("warn", "deny"))), flags=flags)
     text = file.read_text()
     assert "found by gpugate simulate of" in text
-    assert "audit" not in text
+    assert "gpugate audit" not in text
     assert "the shadow policy file (new) would newly deny" in text
     assert POLICY in text
 
