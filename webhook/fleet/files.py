@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import fsspec
 import msgspec
@@ -91,7 +91,7 @@ class RunFile(NamedTuple):
     day: str
     cluster: str
     run_id: str
-    suffix: str
+    suffix: Literal["parquet", "ndjson"]
     filled: frozenset[str] = frozenset({"runs"})
 
     def of(self, table: TableName) -> str:
@@ -130,7 +130,7 @@ def runs_of(source: Source, first: dt.date, last: dt.date) -> list[RunFile]:
                 name = _NAME.search(path)
                 if name is None:
                     continue
-                run = RunFile(source, name[1], name[2], name[3], name[4])
+                run = RunFile(source, name[1], name[2], name[3], "parquet" if name[4] == "parquet" else "ndjson")
                 key = run.day, run.cluster, run.run_id
                 if key not in runs or run.suffix == "parquet":
                     runs[key] = run
