@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING, Final
 
 from gpugate import __version__
+from gpugate.policies.engine.clusters import ClusterConfig, labels_of
 from gpugate.policies.engine.config import GpugateError
 from gpugate.policies.engine.evaluate import described
 from gpugate.webhook.admission.certificate import Certificate, LeafMemory, names
@@ -37,6 +38,7 @@ from gpugate.webhook.own_policies.sources import OwnPolicyError
 if TYPE_CHECKING:
     import socket
 
+    from gpugate.policies.engine.config import PolicyConfig
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.webhook.admission.options import Keeping, Recording
     from gpugate.webhook.admission.policy_reload import RulesContent
@@ -449,4 +451,14 @@ def _url(scheme: str, options: ServeOptions, listener: socket.socket) -> str:
 def _summary(ruleset: Ruleset) -> str:
     modes = Counter(rule.mode for rule in ruleset.rules)
     shares = ", ".join(f"{count} {mode.word}" for mode, count in sorted(modes.items(), reverse=True))
-    return f"{len(ruleset.rules)} policies ({shares})"
+    return f"{len(ruleset.rules)} policies ({shares}){_of_cluster(ruleset.config)}"
+
+
+def _of_cluster(config: PolicyConfig) -> str:
+    """Return which entries of `clusters` apply; empty for a policy file without them."""
+    if not isinstance(config, ClusterConfig):
+        return ""
+    labels = labels_of(config.platform.cluster) if config.platform.cluster else {}
+    cluster = ", ".join(f"{label}={value}" for label, value in labels.items())
+    applied = ", ".join(f"clusters[{index}]" for index in config.applied) or "no entry of clusters"
+    return f"; cluster {cluster}: {applied} {'apply' if len(config.applied) > 1 else 'applies'}"

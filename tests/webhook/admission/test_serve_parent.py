@@ -14,6 +14,7 @@ import pytest
 from admission.logged import FakeLog
 
 from gpugate import __version__
+from gpugate.policies.sdk.platform import ClusterIdentity
 from gpugate.webhook.admission import serve
 from gpugate.webhook.admission.options import Keeping, ServeError, ServeOptions
 from gpugate.webhook.admission.policy_guard import Guard, Guarding
@@ -226,3 +227,23 @@ def test_a_folder_for_sockets_that_is_too_long_is_an_error(tmp_path: Path) -> No
     folder = tmp_path / ("x" * 120)
     with pytest.raises(ServeError, match=r"^cannot open a socket in .*: AF_UNIX path too long: set TMPDIR$"):
         serve._hand_over(folder)
+
+
+APPLIED = {
+    "one": ({"env": "dev"}, "; cluster env=dev, name=gpu-1: clusters[0] applies"),
+    "several": (
+        {"env": "dev", "tier": "gold"},
+        "; cluster env=dev, tier=gold, name=gpu-1: clusters[0], clusters[1] apply",
+    ),
+    "none": ({}, "; cluster name=gpu-1: no entry of clusters applies"),
+}
+
+
+@pytest.mark.parametrize(("labels", "end"), APPLIED.values(), ids=APPLIED)
+def test_the_summary_says_which_entries_apply_in_the_cluster(tmp_path: Path, labels: dict[str, str], end: str) -> None:
+    file = tmp_path / "policy.yaml"
+    entries = "clusters: [{match: {env: dev}, mode: audit}, {match: {tier: gold}, mode: warn}]"
+    file.write_text(f"apiVersion: gpugate.dev/v1\nkind: PolicyConfig\n{entries}\n")
+    files = RulesFiles(file, cluster=ClusterIdentity(name="gpu-1", labels=labels))
+
+    assert serve._summary(files.load(files.read()).ruleset).endswith(end)
