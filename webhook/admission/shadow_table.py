@@ -126,7 +126,7 @@ def decided_by(phase: Phase, verdict: Verdict, mutating: frozenset[str]) -> dict
 
 def decision_words(decided: Mapping[str, Decided]) -> dict[str, str]:
     """Return the decision of each policy as one word, which is `skip` for one that could not be evaluated."""
-    return {policy: each.decision if each.is_evaluated else SKIP for policy, each in decided.items()}
+    return {policy: decision.decision if decision.is_evaluated else SKIP for policy, decision in decided.items()}
 
 
 def _decisions(outcome: Outcome, *, validating: bool) -> Iterator[Decided]:
