@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from gpugate import __version__
 from gpugate.webhook.audit.tables import TABLES
 from gpugate.webhook.fleet.engine import Engine
-from gpugate.webhook.fleet.files import FileError, arrow_schema, open_source, read_all, runs_of
+from gpugate.webhook.fleet.files import FileError, arrow_schema, open_source, read_all, runs_of, without_credentials
 from gpugate.webhook.fleet.model import VIEWS, FleetReport
 from gpugate.webhook.fleet.views import COLUMNS, Window, selected_runs, views
 
@@ -59,7 +59,12 @@ def report_of_files(
         staged["money"] = _stage(scratch, "money", [*current, *base], problems)
         for table in _OF_LAST:
             staged[table] = _stage(scratch, table, current, problems)
-        return _report(engine, engine.stage(staged), window, _Header(tuple(paths), now, days, tuple(problems)))
+        return _report(
+            engine,
+            engine.stage(staged),
+            window,
+            _Header(tuple(map(without_credentials, paths)), now, days, tuple(problems)),
+        )
 
 
 def report_of_engine(engine_url: str, now: dt.datetime, days: int, silent_after: dt.timedelta) -> FleetReport:

@@ -10,6 +10,7 @@ import datetime as dt
 import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 import fsspec
 import msgspec
@@ -109,8 +110,16 @@ def open_source(name: str) -> Source:
     try:
         files, root = fsspec.core.url_to_fs(name)
     except (ImportError, ValueError, OSError) as error:
-        raise FileError(f"{name}: {_one_line(error)}") from None
-    return Source(name, files, root)
+        raise FileError(f"{without_credentials(name)}: {_one_line(error)}") from None
+    return Source(without_credentials(name), files, root)
+
+
+def without_credentials(path: str) -> str:
+    """Return a path or URL as reports may contain it: without user, password and query."""
+    if "://" not in path:
+        return path
+    url = urlsplit(path)
+    return url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 def runs_of(source: Source, first: dt.date, last: dt.date) -> list[RunFile]:

@@ -160,3 +160,9 @@ def test_a_table_without_rows_has_no_file(tmp_path: Path) -> None:
     write_fleet(tmp_path, Fleet(clusters=1, days=1, objects=10, tables=("runs", "money", "objects", "findings")))
     report = report_of_files([str(tmp_path)], NOW, 30, SILENT)
     assert (report.problems, report.expired) == ((), ())
+
+
+def test_credentials_in_a_url_are_not_reported() -> None:
+    report = report_of_files(["nowhere://user:secret@bucket/path?token=secret"], NOW, 30, SILENT)
+    assert report.sources == ("nowhere://bucket/path",)
+    assert "secret" not in "".join(report.problems)
