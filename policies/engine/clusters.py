@@ -103,14 +103,14 @@ def settle(config: PolicyConfig, cluster: ClusterIdentity | None) -> PolicyConfi
     )
 
 
-def _identity(written: ClusterIdentity | None, given: ClusterIdentity | None) -> ClusterIdentity | None:
+def _identity(of_file: ClusterIdentity | None, of_caller: ClusterIdentity | None) -> ClusterIdentity | None:
     """Merge what the configuration and the caller say of the cluster; None if both say nothing."""
-    if written is None or given is None:
-        return given or written
+    if of_file is None or of_caller is None:
+        return of_caller or of_file
     return ClusterIdentity(
-        name=given.name or written.name,
-        region=given.region or written.region,
-        labels={**written.labels, **given.labels},
+        name=of_caller.name or of_file.name,
+        region=of_caller.region or of_file.region,
+        labels={**of_file.labels, **of_caller.labels},
     )
 
 

@@ -141,13 +141,13 @@ def _worst(report: ClustersReport, paint: Paint, top: int) -> Iterator[str]:
     from gpugate.webhook.audit.scan import worst_first  # noqa: PLC0415 -- the schema of the report needs no audit
 
     owner: dict[int, str] = {}
-    found: list[Audited] = []
+    objects: list[Audited] = []
     for cluster in report.clusters:
         for audited in cluster.report.audited if cluster.report else ():
             if audited.findings:
                 owner[id(audited)] = cluster.context
-                found.append(audited)
-    listed = worst_first(found)[: top or None]
+                objects.append(audited)
+    listed = worst_first(objects)[: top or None]
     if not listed:
         return
     rows = []
@@ -158,5 +158,5 @@ def _worst(report: ClustersReport, paint: Paint, top: int) -> Iterator[str]:
         rows.append((owner[id(audited)], str(audited.object), audited.action.value, policies, usd))
     header = ("CLUSTER", "WORST OBJECTS", "ACTION", "POLICIES", "$/HOUR")
     yield from aligned(header, rows, paint, right={4}, colours={1: (BOLD,)})
-    if len(found) > len(listed):
-        yield f"and {len(found) - len(listed):,} more: --top 0, or -o json"
+    if len(objects) > len(listed):
+        yield f"and {len(objects) - len(listed):,} more: --top 0, or -o json"

@@ -69,5 +69,5 @@ def cluster_of(args: argparse.Namespace) -> ClusterIdentity | None:
     Raises:
         IdentityError: a flag has an invalid value.
     """
-    flagged = identity(args)
-    return None if flagged == ClusterIdentity() else flagged
+    of_flags = identity(args)
+    return None if of_flags == ClusterIdentity() else of_flags

@@ -298,8 +298,8 @@ def bound(
     """
     from gpugate.policies.engine.clusters import EVERYWHERE  # noqa: PLC0415 -- most commands need no rules
 
-    given = overrides or Overrides()
-    return _bound(policy_file, own, choose, base, given._replace(cluster=given.cluster or EVERYWHERE))
+    flags = overrides or Overrides()
+    return _bound(policy_file, own, choose, base, flags._replace(cluster=flags.cluster or EVERYWHERE))
 
 
 def _bound(

@@ -38,6 +38,9 @@ are those that the engine has.
 
 Exit codes: 0 success; 2 wrong usage; 3 no run in the window; 4 a path or a file
 could not be read: the report names it and contains the others."""
+_SQL_EPILOG: Final = """examples:
+  gpugate fleet sql ./audits | duckdb
+  gpugate fleet sql --dialect trino --days 7"""
 
 
 class _MissingError(GpugateError):
@@ -142,6 +145,7 @@ def parser() -> argparse.ArgumentParser:
         "sql",
         help="print the views of the report as SQL",
         description="Print the views of the report as SQL, for questions of your own.",
+        epilog=_SQL_EPILOG,
     )
     sql.add_argument(
         "path", nargs="?", default="", metavar="PATH", help="directory or bucket URL with Parquet tables, for DuckDB"

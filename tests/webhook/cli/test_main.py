@@ -28,6 +28,7 @@ COMMANDS = [
     "audit",
     "why",
     "simulate",
+    "fleet",
     "catalogue",
     "bench",
     "review",
