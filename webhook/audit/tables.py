@@ -274,7 +274,8 @@ TABLES: Final[Mapping[TableName, Table]] = {
     table.name: table for table in (RUNS, MONEY, OBJECTS, FINDINGS, GPUS, EXEMPTIONS)
 }
 
-TABLE_FORMATS: Final = ("ndjson", "parquet")
+Suffix: TypeAlias = Literal["ndjson", "parquet"]
+TABLE_FORMATS: Final[tuple[Suffix, ...]] = ("ndjson", "parquet")
 """The formats of the files, which are their suffixes."""
 
 
