@@ -30,7 +30,7 @@ _EPILOG: Final = """examples:
   gpugate fleet report s3://audits/gpugate
   gpugate fleet report ./audits -o text -o html=fleet.html
   gpugate fleet report --engine trino://reader@trino:8080/hive/gpugate
-  gpugate fleet sql ./audits | duckdb
+  gpugate fleet sql ./audits > views.sql
 
 PATH is what `gpugate audit -o parquet=PATH` and `-o ndjson=PATH` write to: a
 directory, or the URL of a bucket. With --engine and without PATH, the tables
@@ -39,8 +39,10 @@ are those that the engine has.
 Exit codes: 0 success; 2 wrong usage; 3 no run in the window; 4 a path or a file
 could not be read: the report names it and contains the others."""
 _SQL_EPILOG: Final = """examples:
-  gpugate fleet sql ./audits | duckdb
-  gpugate fleet sql --dialect trino --days 7"""
+  gpugate fleet sql ./audits > views.sql
+  gpugate fleet sql --dialect trino
+
+With PATH, the tables are defined over its Parquet files first."""
 
 
 class _MissingError(GpugateError):
