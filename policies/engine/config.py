@@ -338,7 +338,7 @@ def _check_clusters(entries: tuple[ClusterEntry, ...]) -> None:
 def _check_selector(label: str, wanted: str | tuple[str, ...], path: Path) -> None:
     """Raise ConfigError for a label or a value that no cluster can have."""
     if not _LABEL_KEY.fullmatch(label):
-        raise ConfigError(path, "matches no cluster, because it is no label: write `name`, `region` or a label")
+        raise ConfigError(path, "matches no cluster, because it is not a label: write `name`, `region` or a label")
     if not wanted:
         raise ConfigError(path, "matches no cluster, because it is empty: write a value, or a pattern such as `eu-*`")
     for index, value in enumerate((wanted,) if isinstance(wanted, str) else wanted):
@@ -347,7 +347,7 @@ def _check_selector(label: str, wanted: str | tuple[str, ...], path: Path) -> No
             raise ConfigError(
                 at,
                 "matches no cluster: names, regions and labels of clusters have letters, digits and inner . _ -, "
-                f"at most {_LONGEST_SELECTOR}; `*` stands for any text",
+                f"at most {_LONGEST_SELECTOR}; `*` matches any text",
             )
 
 

@@ -10,7 +10,7 @@ _NAME = re.compile(r"gpugate\.dev/(?P<name>[a-z][a-z-]*[a-z])")
 # What documents call themselves, and their versions.
 _DOCUMENTS = {
     *("audit", "audit-history", "baseline", "check", "doctor", "review", "shadow", "simulation", "status", "test"),
-    *("audit-clusters", "audit-tables", "fleet-report", "test-report", "why"),
+    *("audit-clusters", "audit-tables", "fleet-report", "record", "test-report", "why"),
 }
 # The code makes these out of parts.
 _DISABLED = {"disabled-at", "disabled-by", "disabled-reason"}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.audit.rows import Rows
     from gpugate.webhook.audit.tables import Row, Table, TableName
 
-_INSTALL: Final = "pip install 'gpugate[fleet]'"
+_INSTALL: Final = "install the extra `fleet`: run `pip install '.[fleet]'` in a checkout of gpugate"
 _PATIENCE: Final = 120.0
 """Seconds for all files of a run; clients of object stores try an unreachable one for minutes."""
 # An object of these stores exists when all of it was received.
@@ -75,7 +75,9 @@ def check_output(suffix: str, path: str) -> None:
         get_filesystem_class(protocol)
     except ImportError:
         package = _PACKAGES.get(protocol)
-        raise TablesError(f"{output} needs {f'{package}: pip install {package}' if package else 'a package'}") from None
+        raise TablesError(
+            f"{output} needs {f'the package {package}' if package else 'a package'}, which is not installed"
+        ) from None
     except ValueError:
         raise TablesError(
             f"{output}: unknown protocol {protocol}: write a directory, s3://, gs:// or abfs://"

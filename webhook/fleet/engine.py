@@ -60,7 +60,7 @@ class Engine:
             return cls(ibis.connect(url))
         except ImportError as error:
             raise EngineError(
-                f"--engine {kind}: {error.name or 'its library'} is not installed: run `pip install 'ibis-framework[{kind}]'`"
+                f"--engine {kind}: {error.name or 'its library'} is not installed: install the extra {kind} of ibis-framework"
             ) from None
         except Exception as error:  # noqa: BLE001 -- each engine has errors of its own
             raise EngineError(

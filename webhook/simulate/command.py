@@ -388,16 +388,16 @@ def _workloads(stored: _Stored | None) -> Collection[Workload]:
     if stored is None:
         return ()
     names = (owner.object for owner in stored.candidate.report.audited)
-    found = {Workload(name.kind, name.namespace, name.name) for name in names}
+    workloads = {Workload(name.kind, name.namespace, name.name) for name in names}
     try:
-        for kept in stored.source.read(CRON_JOB):
-            obj = Field(kept.object)
+        for cron_job in stored.source.read(CRON_JOB):
+            obj = Field(cron_job.object)
             if obj["spec", "suspend"].value is True:
                 metadata = obj["metadata"]
-                found.discard(Workload("CronJob", metadata["namespace"].text, metadata["name"].text))
+                workloads.discard(Workload("CronJob", metadata["namespace"].text, metadata["name"].text))
     except NotReadError:
         pass
-    return found
+    return workloads
 
 
 def _denied(simulation: Simulation, now: dt.datetime) -> tuple[AuditReport, Origin]:

@@ -92,13 +92,13 @@ class Futures:
     def nodes(self) -> tuple[NodeRisk, ...]:
         """Return the nodes with Pods that would not come back, the highest cost first."""
         lost = self._owners_without(frozenset({_POD}))
-        held = self._held
+        allocated = self._allocated
         risks = []
         for node, owners in self.inventory.placed.items():
             # A Pod without a controller is its own owner.
             denied = {owner: pods for owner, pods in owners.items() if owner in lost and owner.kind != "Pod"}
             if denied:
-                parts = [held[node, owner] for owner in denied if (node, owner) in held]
+                parts = [allocated[node, owner] for owner in denied if (node, owner) in allocated]
                 names = tuple(sorted(denied, key=str))
                 pool = self._pool_of.get(node, "")
                 risks.append(NodeRisk(node, pool, sum(denied.values()), names, *_added(parts)))
@@ -130,31 +130,31 @@ class Futures:
     def runs(self) -> tuple[ScheduledRuns, ...]:
         """Return the next runs of owners with a schedule whose runs would be denied, the soonest first."""
         late = dt.datetime.max.replace(tzinfo=dt.UTC)
-        found = [
+        runs = [
             self._runs_of(name, obj)
             for pair, created in _SCHEDULED.items()
             for name, obj in self._objects(pair, self._owners_without(created))
         ]
-        return tuple(sorted(found, key=lambda runs: (runs.first or late, str(runs.object))))
+        return tuple(sorted(runs, key=lambda run: (run.first or late, str(run.object))))
 
     def scale_ups(self) -> tuple[ScaleUp, ...]:
         """Return the autoscalers whose further Pods would be denied, those with the most GPUs first."""
         lost = self._owners_without(frozenset({_POD}))
         targets = {(name.namespace, name.kind, name.name): name for name in lost}
-        found = []
+        scale_ups = []
         for scaler in scalers_of(self.inventory.scalers):
             name = targets.get(scaler.target)
             if name is not None:
                 gpus = sum((per_pod for _, per_pod in self._templates.get(name, ())), Fraction(0))
                 most = scaler.most_pods
-                found.append(ScaleUp(name, scaler.name, lost[name].pods, most, float(most * gpus)))
+                scale_ups.append(ScaleUp(name, scaler.name, lost[name].pods, most, float(most * gpus)))
         for pair, path in _RAY.items():
-            found += [
+            scale_ups += [
                 self._ray_scale_up(name, obj[path], lost[name].pods)
                 for name, obj in self._objects(pair, lost)
                 if obj[path]["enableInTreeAutoscaling"].value is True
             ]
-        return tuple(sorted(found, key=lambda up: (up.most_gpus is not None, -(up.most_gpus or 0), str(up.object))))
+        return tuple(sorted(scale_ups, key=lambda up: (up.most_gpus is not None, -(up.most_gpus or 0), str(up.object))))
 
     def _runs_of(self, name: ObjectName, obj: Field) -> ScheduledRuns:
         spec = obj["spec"]
@@ -227,14 +227,14 @@ class Futures:
         return dict(templates)
 
     @cached_property
-    def _held(self) -> dict[tuple[str, ObjectName], tuple[float, float | None]]:
+    def _allocated(self) -> dict[tuple[str, ObjectName], tuple[float, float | None]]:
         """The GPUs that are allocated to the Pods of each owner on each node, and their cost."""
         nodes = {node.name: known for node in self.inventory.nodes if (known := gpu_node(node, self.prices))}
         parts: defaultdict[tuple[str, ObjectName], list[tuple[float, float | None]]] = defaultdict(list)
         for holding in holdings(self.inventory, nodes):
             usd = None if holding.usd is None else float(holding.usd)
             parts[holding.pod.node, holding.pod.owner].append((float(holding.gpus), usd))
-        return {key: _added(held) for key, held in parts.items()}
+        return {key: _added(figures) for key, figures in parts.items()}
 
 
 def _pair(name: ObjectName) -> tuple[str, str]:
@@ -309,20 +309,20 @@ def next_starts(schedules: tuple[str, ...], zone: str, now: dt.datetime, days: i
     if not 0 < len(schedules) <= _MOST_SCHEDULES:
         return None
     try:
-        place = ZoneInfo(zone) if zone else dt.UTC
+        time_zone = ZoneInfo(zone) if zone else dt.UTC
         parsed = [disruption.parse(schedule) for schedule in schedules]
     # A zone may be a path or too long for the name of a file, and without a database every zone is unknown.
     except (disruption.ScheduleError, ValueError, OSError, KeyError):
         return None
     end = now + dt.timedelta(days=days)
-    stretch = disruption.Stretch(now.astimezone(place).date(), days + 2)
+    stretch = disruption.Stretch(now.astimezone(time_zone).date(), days + 2)
     starts: set[dt.datetime] = set()
     for schedule in parsed:
         for offset, is_start in enumerate(disruption.start_days(schedule, stretch)[stretch.days :]):
             date = stretch.start + dt.timedelta(days=offset)
             for hour in schedule.hours if is_start else ():
                 for minute in schedule.minutes:
-                    local = dt.datetime(date.year, date.month, date.day, hour, minute, tzinfo=place)
+                    local = dt.datetime(date.year, date.month, date.day, hour, minute, tzinfo=time_zone)
                     starts.update(time for time in _times_of(local) if now < time <= end)
     return tuple(sorted(starts))
 

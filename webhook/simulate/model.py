@@ -143,12 +143,12 @@ class ScaleUp(msgspec.Struct, frozen=True):
     most_gpus: Annotated[float | None, Meta(description="GPUs of its Pods at the maximum; null without a maximum")]
 
 
-class Seen(msgspec.Struct, frozen=True):
+class RecordedKind(msgspec.Struct, frozen=True):
     """The workloads of one kind that the recorded time contains."""
 
     kind: str
     total: Annotated[int, Meta(description="stored workloads, without suspended CronJobs")]
-    seen: Annotated[int, Meta(description="those that created Pods, or of CronJobs Jobs, in the recorded time")]
+    recorded: Annotated[int, Meta(description="those that created Pods, or of CronJobs Jobs, in the recorded time")]
     missing: Annotated[tuple[str, ...], Meta(description="namespace/name of the first ten others")] = ()
 
 
@@ -164,7 +164,8 @@ class Coverage(msgspec.Struct, frozen=True):
     cron_jobs: Annotated[int, Meta(description="CronJobs of the dumps")] = 0
     cron_jobs_seen: Annotated[int, Meta(description="those of which a Job was created in the recorded time")] = 0
     workloads: Annotated[
-        tuple[Seen, ...], Meta(description="CronJobs, DaemonSets and StatefulSets of the dumps or the cluster, by kind")
+        tuple[RecordedKind, ...],
+        Meta(description="CronJobs, DaemonSets and StatefulSets of the dumps or the cluster, by kind"),
     ] = ()
 
     @property

@@ -119,14 +119,14 @@ def basis(coverage: Coverage) -> Iterator[str]:
         yield f"{coverage.stored:,} stored objects"
     for kind in coverage.workloads if coverage.requests else ():
         done = "ran" if kind.kind == "CronJob" else "created Pods"
-        yield f"{kind.seen:,} of {say.plural(kind.total, kind.kind)} {done} in this time"
+        yield f"{kind.recorded:,} of {say.plural(kind.total, kind.kind)} {done} in this time"
 
 
 def unseen(coverage: Coverage) -> Iterator[str]:
     """Yield the workloads that the recorded requests do not contain, by kind."""
     for kind in coverage.workloads if coverage.requests else ():
         if kind.missing:
-            further = kind.total - kind.seen - len(kind.missing)
+            further = kind.total - kind.recorded - len(kind.missing)
             yield f"{kind.kind} {', '.join(kind.missing)}{f' and {further:,} more' if further else ''}"
 
 
@@ -138,15 +138,15 @@ def pool(risk: PoolRisk, simulation: Simulation) -> str:
     return f"{name}: {say.plural(risk.pods, 'Pod')} on {say.plural(risk.nodes, 'node')}{gpus}{opens}"
 
 
-def window(found: DisruptionWindow, simulation: Simulation) -> str:
+def window(opening: DisruptionWindow, simulation: Simulation) -> str:
     """Return when the budgets of a NodePool next allow a disruption."""
-    if found.opens is None:
+    if opening.opens is None:
         return f"its budgets allow Karpenter no disruption in the next {days(simulation.days)}"
-    nodes = "any number of nodes" if found.nodes is None else f"{say.plural(found.nodes, 'node')} at once"
-    if simulation.time and found.opens <= simulation.time:
-        opens = f"now, until {_minute(found.closes)} UTC" if found.closes else "now"
+    nodes = "any number of nodes" if opening.nodes is None else f"{say.plural(opening.nodes, 'node')} at once"
+    if simulation.time and opening.opens <= simulation.time:
+        opens = f"now, until {_minute(opening.closes)} UTC" if opening.closes else "now"
     else:
-        opens = f"from {_minute(found.opens)}{f' to {_minute(found.closes)}' if found.closes else ''} UTC{'' if found.closes else ' on'}"
+        opens = f"from {_minute(opening.opens)}{f' to {_minute(opening.closes)}' if opening.closes else ''} UTC{'' if opening.closes else ' on'}"
     return f"its budgets allow Karpenter to disrupt {nodes} {opens}"
 
 

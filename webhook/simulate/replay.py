@@ -21,7 +21,7 @@ from gpugate.webhook.audit.verdicts import pod_as_created
 from gpugate.webhook.report.copies import digest
 from gpugate.webhook.report.ownership import controller, is_controller, owner_of
 from gpugate.webhook.simulate.audit_log import Passed, Recorded
-from gpugate.webhook.simulate.model import Change, Coverage, PolicyChange, Requests, Seen, severity
+from gpugate.webhook.simulate.model import Change, Coverage, PolicyChange, RecordedKind, Requests, severity
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -124,8 +124,8 @@ class Replay:
 
     def coverage(self, stored: int, workloads: Collection[Workload]) -> Coverage:
         """Return what was evaluated, with the number of stored objects, and the workloads among them that create Pods."""
-        seen = tuple(self._seen(workloads))
-        cron_jobs = next((kind for kind in seen if kind.kind == "CronJob"), Seen("CronJob", 0, 0))
+        kinds = tuple(self._recorded_kinds(workloads))
+        cron_jobs = next((kind for kind in kinds if kind.kind == "CronJob"), RecordedKind("CronJob", 0, 0))
         return Coverage(
             requests=self._requests,
             evaluated=self._evaluated,
@@ -134,16 +134,16 @@ class Replay:
             first=self._first,
             last=self._last,
             cron_jobs=cron_jobs.total,
-            cron_jobs_seen=cron_jobs.seen,
-            workloads=seen,
+            cron_jobs_seen=cron_jobs.recorded,
+            workloads=kinds,
         )
 
-    def _seen(self, workloads: Collection[Workload]) -> Iterator[Seen]:
+    def _recorded_kinds(self, workloads: Collection[Workload]) -> Iterator[RecordedKind]:
         for kind in _NOTED:
             stored = {workload for workload in workloads if workload.kind == kind}
             if stored:
                 missing = sorted(f"{workload.namespace}/{workload.name}" for workload in stored - self._ran)
-                yield Seen(kind, len(stored), len(stored) - len(missing), tuple(missing[:_MOST_MISSING]))
+                yield RecordedKind(kind, len(stored), len(stored) - len(missing), tuple(missing[:_MOST_MISSING]))
 
     def changes(self) -> Iterator[Change]:
         """Yield the owners whose requests the candidate treats differently."""

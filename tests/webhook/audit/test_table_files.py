@@ -202,7 +202,7 @@ def test_a_missing_package_names_the_extra(
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setattr("gpugate.webhook.audit.table_files.find_spec", lambda name: None if name == package else name)
 
-    with pytest.raises(TablesError, match=rf"needs {package}: pip install 'gpugate\[fleet\]'"):
+    with pytest.raises(TablesError, match=rf"needs {package}: install the extra `fleet`"):
         check_output(suffix, path)
 
 

@@ -135,7 +135,7 @@ def test_an_audit_log_is_evaluated_with_the_objects_of_the_cluster(
     coverage = json.loads(ran.out)["coverage"]
     # The suspended CronJob does not run.
     assert (coverage["requests"], coverage["cron_jobs"], coverage["cron_jobs_seen"]) == (1, 2, 1)
-    assert [(kind["kind"], kind["seen"], kind["total"], kind["missing"]) for kind in coverage["workloads"]] == [
+    assert [(kind["kind"], kind["recorded"], kind["total"], kind["missing"]) for kind in coverage["workloads"]] == [
         ("CronJob", 1, 2, ["ml/odd"]),
         ("DaemonSet", 0, 1, ["ml/agent"]),
         ("StatefulSet", 0, 1, ["ml/vllm"]),
