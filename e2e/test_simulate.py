@@ -1,4 +1,4 @@
-"""`gpugate simulate` on the API server's own audit log repeats the decisions of the served webhook and of its shadow."""
+"""`gpugate simulate` on the API server's own audit log, and on a record, repeats the decisions of the webhook and its shadow."""
 
 from __future__ import annotations
 
@@ -101,7 +101,12 @@ def simulated(log: Path, current: str, candidate: str) -> dict[str, Any]:
     for name, text in files.items():
         log.with_name(f"{name}.yaml").write_text(text)
     flags = [word for name in files for word in (f"--{name}", str(log.with_name(f"{name}.yaml")))]
-    command = [sys.executable, "-m", "gpugate", "simulate", *flags, "--from", str(log), "-o", "json"]
+    return report_of(*flags, "--from", str(log))
+
+
+def report_of(*flags: str) -> dict[str, Any]:
+    """Run `gpugate simulate`, and return its report."""
+    command = [sys.executable, "-m", "gpugate", "simulate", *flags, "-o", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 -- our own program
     assert done.returncode == 0, done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
@@ -160,12 +165,15 @@ def cron_job(name: str, template: dict[str, Any]) -> dict[str, Any]:
 
 
 class Day:
-    """A day in the audit log of the API server, and the webhook that has a shadow policy file."""
+    """A day in the audit log of the API server, and the webhook that has a shadow policy file and a record."""
 
-    def __init__(self, webhook: ServedWebhook, events: Callable[[], list[dict[str, Any]]], folder: Path) -> None:
+    def __init__(
+        self, webhook: ServedWebhook, events: Callable[[], list[dict[str, Any]]], folder: Path, record: Path
+    ) -> None:
         self._webhook = webhook
         self._events = events
         self._folder = folder
+        self.record = record
 
     def replayed(self) -> dict[str, Any]:
         """Return what both policy files decide about the requests of the audit log."""
@@ -177,11 +185,13 @@ class Day:
         """Return what the servers decided about the requests themselves."""
         document = self._folder / "shadow.json"
         document.write_bytes(self._webhook.health.shadow())
-        command = [sys.executable, "-m", "gpugate", "simulate", "--from", str(document), "-o", "json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 -- our own program
-        assert done.returncode == 0, done.stderr
-        report: dict[str, Any] = json.loads(done.stdout)
-        return report
+        return report_of("--from", str(document))
+
+    def recorded(self, *flags: str) -> dict[str, Any]:
+        """Return what the candidate decides about the reviews that the servers recorded, beside what they decided."""
+        candidate = self._folder / "candidate.yaml"
+        candidate.write_text(CANDIDATE)
+        return report_of("--candidate", str(candidate), "--from", str(self.record), *flags)
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +206,8 @@ def day(
     webhook.unregister()
     with ExitStack() as stack:
         stack.callback(webhook.register)
-        shadowed = stack.enter_context(served_webhook(api, control_plane, folder, CANDIDATE))
+        record = folder / "record"
+        shadowed = stack.enter_context(served_webhook(api, control_plane, folder, CANDIDATE, record))
         stack.callback(shadowed.unregister)
         shadowed.use(IN_FORCE)
         start = audit_log.stat().st_size
@@ -235,7 +246,7 @@ def day(
         # No Pod becomes ready here, so that each rollout stops after its first Pod.
         assert eventually(lambda: created("pods", "replicaset-controller") >= 8)
         assert eventually(lambda: created("pods", "job-controller") >= 2)
-        yield Day(shadowed, events, folder)
+        yield Day(shadowed, events, folder, record)
 
 
 def changed_pairs(report: dict[str, Any]) -> dict[tuple[str, str], tuple[str, str]]:
@@ -261,6 +272,27 @@ def test_shadow_and_replay_agree_on_every_pair(day: Day) -> None:
     assert shadowed["Deployment/gpus", "pods/missing-gpu-toleration"] == ("warn", "mutate")
     assert {owner for owner, _ in shadowed} >= {"Deployment/usual", "Deployment/greedy-too", "Job/once"}
     assert "Pod/plain" not in {owner for owner, _ in shadowed}
+
+
+def test_a_record_and_the_audit_log_agree_on_every_pair(day: Day) -> None:
+    # A worker writes a moment after the answer.
+    eventually(lambda: changed_pairs(day.recorded()) == changed_pairs(day.replayed()))
+    recorded = changed_pairs(day.recorded())
+    assert recorded == changed_pairs(day.replayed())
+    assert recorded["Deployment/gpus", "pods/missing-gpu-toleration"] == ("warn", "mutate")
+
+
+def test_a_record_has_the_cluster_data_that_policies_look_up(day: Day) -> None:
+    def lacks_cluster_data() -> bool:
+        return any("no cluster data" in remark for remark in day.recorded()["remarks"])
+
+    assert eventually(lambda: not lacks_cluster_data())
+
+
+def test_the_policy_file_in_force_decides_a_record_as_the_servers_did(day: Day) -> None:
+    in_force = ("--current", str(day.record.with_name("policy.yaml")))
+
+    assert changed_pairs(day.recorded(*in_force)) == changed_pairs(day.recorded())
 
 
 def test_every_review_was_evaluated_by_the_shadow(day: Day) -> None:

@@ -142,9 +142,9 @@ class ServedWebhook:
 
 @contextmanager
 def served_webhook(
-    api: Api, control_plane: ControlPlane, folder: Path, shadow_policy_yaml: str = ""
+    api: Api, control_plane: ControlPlane, folder: Path, shadow_policy_yaml: str = "", record: Path | None = None
 ) -> Iterator[ServedWebhook]:
-    """Start gpugate, with a shadow policy file if one is given, register it, and end both at the end.
+    """Start gpugate, with a shadow policy file and a folder for its record if given, register it, and end both at the end.
 
     Raises:
         ProcessError: it died, or did not become ready, or the API server does not ask it.
@@ -161,6 +161,8 @@ def served_webhook(
         shadow = folder / "shadow.yaml"
         shadow.write_text(shadow_policy_yaml, encoding="utf-8")
         flags = (*flags, f"--shadow-policy-file={shadow}")
+    if record is not None:
+        flags = (*flags, f"--record={record}")
     temporary = _temporary(folder)
     temporary.mkdir()
     environment = {**os.environ, "TMPDIR": str(temporary)}
