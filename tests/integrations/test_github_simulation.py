@@ -72,6 +72,42 @@ def test_a_change_of_the_policy_file_is_simulated(step: Run, most: str, exit_cod
     assert "current policy.yaml of refs/remotes/origin/main" in ran.summary
 
 
+SPY = "import pathlib\n\npathlib.Path('ran').write_text('code of the change')\n"
+OF_BASE = """apiVersion: gpugate.dev/v1
+kind: Policy
+id: acme/privileged
+title: privileged container
+why: it sees every GPU of its node
+mode: warn
+match: {kinds: [Pod]}
+validations:
+  - expression: object.spec.containers.all(c, !has(c.securityContext))
+    message: has a security context
+"""
+
+
+@pytest.mark.parametrize("of_base", ["", OF_BASE], ids=["a new directory", "a directory of the base"])
+def test_policies_of_the_change_are_not_run(pull_request: Path, tmp_path: Path, step: Run, of_base: str) -> None:
+    origin = tmp_path / "origin"
+    for folder, mode, policies in (
+        (origin, "warn", {"privileged.yaml": of_base}),
+        (pull_request, "enforce", {"privileged.yaml": of_base, "spy.py": SPY}),
+    ):
+        (folder / "policy.yaml").write_text(f"{HEAD}{{mode: {mode}}}\npolicy_paths: [./rules]\n")
+        (folder / "rules" / "acme").mkdir(parents=True)
+        for name, text in policies.items():
+            if text:
+                (folder / "rules" / "acme" / name).write_text(text)
+        git(folder, "add", ".")
+        git(folder, "commit", "--quiet", "--message", "policies")
+
+    ran = step("simulate", **INPUTS)
+
+    assert not (pull_request / "ran").exists()
+    assert ran.outputs["new-denials"] == "1", ran.log
+    assert "policies outside the library are those of refs/remotes/origin/main, not of the change" in ran.summary
+
+
 UNCHANGED = {
     "no input": {"INPUT_SIMULATE_FROM": " \n"},
     "no pull request": {"GITHUB_BASE_REF": ""},

@@ -33,6 +33,7 @@ from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.manifests.git import revision
 from gpugate.webhook.manifests.policy_file import MAX_POLICY_FILE, generation
 from gpugate.webhook.manifests.within import refuse_link
+from gpugate.webhook.own_policies.catalog import OwnPaths
 from gpugate.webhook.simulate.audit_log import read_audit_log, start_of
 from gpugate.webhook.simulate.formats import FORMATS, render
 from gpugate.webhook.simulate.futures import DAYS, MOST_DAYS, Futures
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.audit.scan import Scan
     from gpugate.webhook.audit.source import Source
     from gpugate.webhook.cluster.connection import Connection
+    from gpugate.webhook.manifests.git import Revision
     from gpugate.webhook.simulate.model import Change
 
 _SHIPPED: Final = "the shipped defaults"
@@ -149,8 +151,11 @@ def _evaluated(args: argparse.Namespace, sources: _Sources, now: dt.datetime) ->
     if args.cluster and sources.dumps:
         raise UsageError("--cluster and a dump are two states of a cluster: remove one of them")
     cluster = cluster_of(args)
-    current, of_current = _current(args, cluster)
-    candidate = options.ruleset(args.candidate, cluster=cluster)
+    remarks: list[str] = []
+    base = None if args.base is None else _base(args)
+    own = _policies_of(base, remarks) if base else OwnPaths()
+    current, of_current = _current(args, base, own, cluster)
+    candidate = options.ruleset(args.candidate, own, cluster)
     with ExitStack() as stack:
         stored = None
         if sources.dumps:
@@ -159,32 +164,54 @@ def _evaluated(args: argparse.Namespace, sources: _Sources, now: dt.datetime) ->
             stored = _scan(Kept(_live(args, stack)), current, candidate, now, of_cluster=True)
         replay = _replay(sources.logs, stored, current, candidate, now)
         simulation = _simulation(args, of_current, replay, stored, candidate, now)
+        simulation = structs.replace(simulation, remarks=(*simulation.remarks, *dict.fromkeys(remarks)))
         return simulation, [rule.policy for rule in candidate.rules]
 
 
-def _current(args: argparse.Namespace, cluster: ClusterIdentity | None) -> tuple[Ruleset, str]:
-    """Return the policies in force, and where they are from.
+def _base(args: argparse.Namespace) -> Revision:
+    """Return the revision of `--base`.
 
     Raises:
-        GitError: git does not know the revision of `--base`.
-        LinkError: with `--base`, the candidate is a link out of the repository.
-        UsageError: there are two policy files in force.
+        GitError: git does not know it.
+        LinkError: the candidate is a link out of the repository.
+        UsageError: there are two policy files in force, or the candidate is not in the repository.
     """
-    if args.base is None:
-        return options.ruleset(args.current, cluster=cluster), str(args.current or _SHIPPED)
     if args.current is not None:
         raise UsageError("--base and --current contradict each other: remove one of them")
     # Whoever writes the change writes the candidate too.
     refuse_link(args.candidate, "--candidate")
-    base, path = revision(args.base, "."), str(args.candidate)
-    if not base.holds(path):
+    base = revision(args.base, ".")
+    if not base.holds(str(args.candidate)):
         raise UsageError(
-            f"--candidate {path}: is not in the repository of --base: name the file in force with --current"
+            f"--candidate {args.candidate}: is not in the repository of --base: name the file in force with --current"
         )
+    return base
+
+
+def _policies_of(base: Revision, remarks: list[str]) -> OwnPaths:
+    """Return the policies outside the library as the base has them, because a change must not run code of its own.
+
+    A remark is added when a policy file names any.
+    """
+
+    def read_from() -> Revision:
+        remarks.append(f"policies outside the library are those of {base.name}, not of the change")
+        return base
+
+    return OwnPaths(base=read_from)
+
+
+def _current(
+    args: argparse.Namespace, base: Revision | None, own: OwnPaths, cluster: ClusterIdentity | None
+) -> tuple[Ruleset, str]:
+    """Return the policies in force, and where they are from."""
+    if base is None:
+        return options.ruleset(args.current, own, cluster), str(args.current or _SHIPPED)
+    path = str(args.candidate)
     if base.file(path, MAX_POLICY_FILE) is None:
         return options.ruleset(None), f"{_SHIPPED} ({args.base} has no {path})"
     overrides = options.Overrides(cluster=cluster)
-    return options.bound(args.candidate, base=base, overrides=overrides)[0], f"{path} of {args.base}"
+    return options.bound(args.candidate, own, base=base, overrides=overrides)[0], f"{path} of {args.base}"
 
 
 def _shadowed(args: argparse.Namespace, sources: _Sources) -> tuple[Simulation, Sequence[Policy]] | None:
@@ -473,7 +500,12 @@ def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
     add = command.add_argument
     add("--candidate", type=Path, metavar="FILE", help="policy file to evaluate")
     add("--current", type=Path, metavar="FILE", help=f"policy file in force (default: {_SHIPPED})")
-    add("--base", metavar="REV", help="the policy file in force is the candidate's file in this revision of git")
+    add(
+        "--base",
+        metavar="REV",
+        help="the policy file in force is the candidate's file in this revision of git; policies outside the library are "
+        "read from it too",
+    )
     add_identity(command)
     add(
         "--from",

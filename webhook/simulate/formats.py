@@ -143,6 +143,7 @@ def _markdown(simulation: Simulation, top: int) -> Iterator[str]:
     yield from _bullets(phrases.EXEMPTIONS, [*map(phrases.exemption, simulation.exemptions)])
     yield from _bullets("Not evaluated", list(_gaps(simulation)))
     yield from _bullets("Not in the recorded time", list(phrases.unseen(simulation.coverage)))
+    yield from _bullets("Notes", simulation.remarks)
 
 
 def _bullets(title: str, lines: Sequence[str]) -> Iterator[str]:
