@@ -28,6 +28,10 @@ def test_a_job_has_only_keys_that_gitlab_knows() -> None:
     assert set(TEMPLATE) == {"variables", "gpugate"}
 
 
+def test_the_image_is_not_a_variant_without_git() -> None:
+    assert JOB["image"].split("-")[1:] == []
+
+
 def test_every_line_of_a_script_is_a_text() -> None:
     assert all(isinstance(line, str) for line in [*JOB["before_script"], *JOB["script"]])
 
