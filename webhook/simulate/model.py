@@ -161,8 +161,6 @@ class Coverage(msgspec.Struct, frozen=True):
     stored: Annotated[int, Meta(description="objects of dumps that were evaluated")] = 0
     first: dt.datetime | None = None
     last: dt.datetime | None = None
-    cron_jobs: Annotated[int, Meta(description="CronJobs of the dumps")] = 0
-    cron_jobs_seen: Annotated[int, Meta(description="those of which a Job was created in the recorded time")] = 0
     workloads: Annotated[
         tuple[RecordedKind, ...],
         Meta(description="CronJobs, DaemonSets and StatefulSets of the dumps or the cluster, by kind"),

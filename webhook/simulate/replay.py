@@ -124,8 +124,6 @@ class Replay:
 
     def coverage(self, stored: int, workloads: Collection[Workload]) -> Coverage:
         """Return what was evaluated, with the number of stored objects, and the workloads among them that create Pods."""
-        kinds = tuple(self._recorded_kinds(workloads))
-        cron_jobs = next((kind for kind in kinds if kind.kind == "CronJob"), RecordedKind("CronJob", 0, 0))
         return Coverage(
             requests=self._requests,
             evaluated=self._evaluated,
@@ -133,9 +131,7 @@ class Replay:
             stored=stored,
             first=self._first,
             last=self._last,
-            cron_jobs=cron_jobs.total,
-            cron_jobs_seen=cron_jobs.recorded,
-            workloads=kinds,
+            workloads=tuple(self._recorded_kinds(workloads)),
         )
 
     def _recorded_kinds(self, workloads: Collection[Workload]) -> Iterator[RecordedKind]:

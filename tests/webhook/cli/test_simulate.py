@@ -248,7 +248,7 @@ def test_stored_objects_and_recorded_requests_are_one_report(
         ("Deployment/ml/web", "stored"),
         ("Pod/ml/p", "requests"),
     }
-    assert (simulation.coverage.cron_jobs, simulation.coverage.cron_jobs_seen) == (1, 1)
+    assert [(kind.kind, kind.recorded, kind.total) for kind in simulation.coverage.workloads] == [("CronJob", 1, 1)]
     assert (simulation.coverage.stored, simulation.denied_owners) == (2, 2)
     text = exemptions.read_text()
     assert all(name in text for name in ("- web-*", "- p", "owner: platform", "found by gpugate simulate of"))
