@@ -117,6 +117,8 @@ def _json(data: bytes, dice: random.Random, words: tuple[str, ...]) -> bytes | N
         value = json.loads(data)
     except (ValueError, RecursionError):
         return None
+    if not isinstance(value, dict | list):
+        return None
     for _ in range(dice.randint(1, 4)):
         places = list(_places(value))
         if not places:

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from fuzz import mutator
 from fuzz_targets import TARGETS
 
 REGRESSIONS = Path(__file__).parent / "regressions"
@@ -24,3 +25,26 @@ def test_a_target_takes_its_seeds(name: str) -> None:
 def test_a_target_takes_what_broke_it(file: Path) -> None:
     with closing(TARGETS[file.parent.name]()) as target:
         target.run(file.read_bytes())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"5",
+        b"null",
+        b'"text"',
+        b"[]",
+        b"{}",
+        b"{",
+        b'{"a": [1, {"b": []}]}',
+        b"[" * 5_000 + b"]" * 5_000,
+        b"9" * 5_000,
+    ],
+    ids=lambda data: data[:20].decode(),
+)
+def test_any_input_is_changed(data: bytes) -> None:
+    with closing(TARGETS["reviews"]()) as target:
+        changed = mutator(target)
+        for seed in range(200):
+            assert len(changed(data, 1_000, seed)) <= 1_000
