@@ -39,7 +39,8 @@ MOST_FAILURES: Final = 10
 _OF_A_DEATH: Final = 4
 OFF_SECONDS: Final = 600.0
 SWITCHED_OFF: Final = "the policy is switched off, because it failed repeatedly"
-# The time of one call on the clock, because a policy may wait.
+# The time of one call on the clock, because a policy may wait. The time in which the thread waits for a processor does not
+# count: on a busy node it would switch off a good policy.
 MOST_SECONDS: Final = 0.5
 # The CPU time of one call: less than the budget of a review, so that the other policies are still evaluated.
 MOST_CPU_SECONDS: Final = 0.1
@@ -148,11 +149,18 @@ class Limits:
 
     A timer ticks while policies are called, and reads the clocks. It and the limit of memory stay for a tick after the last
     call, so that the calls of one review set them once.
+
+    Args:
+        clock: seconds.
+        starved: the seconds for which this thread was ready to run and got no processor.
     """
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic, starved: Callable[[], float] | None = None) -> None:
         self._clock = clock
+        self._starved = seconds_starved if starved is None else starved
         self._is_running = self._is_armed = False
+        # As of the last tick, because reading it before each call costs more than most calls do.
+        self._starved_before = 0.0
         # The time on the clock and the CPU time of this thread at the start of the call.
         self._started, self._cpu = 0.0, 0.0
         self._soft, self._hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -198,6 +206,7 @@ class Limits:
                 most = size + MOST_BYTES
                 self._limit(most if self._soft == resource.RLIM_INFINITY else min(most, self._soft))
             self._is_armed = True
+            self._starved_before = self._starved()
             signal.setitimer(signal.ITIMER_REAL, _TICK_SECONDS, _TICK_SECONDS)
         self._started, self._cpu = self._clock(), thread_time()
         self._is_running = True
@@ -215,8 +224,24 @@ class Limits:
     def _tick(self, _number: int, _frame: FrameType | None) -> None:
         if not self._is_running:
             self.disarm()
-        elif self._clock() - self._started >= MOST_SECONDS or thread_time() - self._cpu >= MOST_CPU_SECONDS:
+            return
+        starved = self._starved()
+        self._started += starved - self._starved_before
+        self._starved_before = starved
+        if self._clock() - self._started >= MOST_SECONDS or thread_time() - self._cpu >= MOST_CPU_SECONDS:
             raise _TooLongError
+
+
+def seconds_starved() -> float:
+    """Return the seconds for which this thread was ready to run and got no processor; 0 where the kernel does not count it.
+
+    The second figure of `schedstat`, in nanoseconds (Linux, Documentation/scheduler/sched-stats.rst).
+    """
+    try:
+        with open("/proc/thread-self/schedstat", "rb") as opened:  # noqa: PTH123 -- called during reviews
+            return int(opened.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def address_space() -> int:

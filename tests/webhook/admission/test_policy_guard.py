@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
 import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpugate.webhook.admission.policy_guard import MOST_FAILURES, OFF_SECONDS, Guard, trial
+from gpugate.webhook.admission.policy_guard import (
+    MOST_FAILURES,
+    MOST_SECONDS,
+    OFF_SECONDS,
+    Guard,
+    Limits,
+    PolicyTimeoutError,
+    seconds_starved,
+    trial,
+)
 from gpugate.webhook.own_policies.sources import OwnPolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SET, OTHER = b"1" * 32, b"2" * 32
 
@@ -89,6 +104,78 @@ def test_another_set_starts_without_failures(guard: Guard) -> None:
 
     guard.accept(OTHER)
     assert (guard.accepted, guard.is_off(3)) == (OTHER[:16], False)
+
+
+@pytest.fixture
+def alarm() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGALRM)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("alarm")
+@pytest.mark.parametrize(
+    ("waited", "starved", "is_too_long"),
+    [
+        (MOST_SECONDS / 2, 0.0, False),
+        (MOST_SECONDS, 0.0, True),
+        (MOST_SECONDS * 4, MOST_SECONDS * 3.5, False),
+        (MOST_SECONDS * 4, MOST_SECONDS * 2.5, True),
+    ],
+)
+def test_a_call_is_not_charged_for_waiting_for_a_processor(
+    clock: Clock, waited: float, starved: float, *, is_too_long: bool
+) -> None:
+    of_thread = Clock()
+    limits = Limits(clock, of_thread)
+
+    def run(_subject: Any, _ctx: Any) -> Iterator[str]:
+        # Two ticks of the timer.
+        for _ in range(2):
+            of_thread.now += starved / 2
+            clock.now += waited / 2
+            signal.raise_signal(signal.SIGALRM)
+        yield "found"
+
+    def called() -> list[Any]:
+        return limits.call(run, None, None)  # type: ignore[arg-type]
+
+    if is_too_long:
+        with pytest.raises(PolicyTimeoutError):
+            called()
+    else:
+        assert called() == ["found"]
+    limits.disarm()
+
+
+def spin(processor: int) -> None:
+    os.sched_setaffinity(0, {processor})
+    while True:
+        pass
+
+
+def starve(processor: int) -> None:
+    os.sched_setaffinity(0, {processor})
+    end = time.monotonic() + 60
+    while seconds_starved() < 0.05 and time.monotonic() < end:
+        pass
+    os._exit(0 if seconds_starved() >= 0.05 else 1)
+
+
+def test_the_kernel_counts_how_long_a_thread_waits_for_a_processor() -> None:
+    if not seconds_starved():
+        pytest.skip("this kernel does not count it")
+    fork, processor = multiprocessing.get_context("fork"), min(os.sched_getaffinity(0))
+    beside, starved = (fork.Process(target=run, args=(processor,), daemon=True) for run in (spin, starve))
+    beside.start()
+    try:
+        starved.start()
+        starved.join()
+        assert starved.exitcode == 0
+    finally:
+        beside.kill()
+        beside.join()
 
 
 def ends() -> None:
