@@ -148,8 +148,8 @@ def check(obj: Field, ctx: AnyContext) -> Iterator[Violation]:
 def check_old(_obj: Field, ctx: AnyContext) -> Iterator[Violation]:
     """Report the versions with another device model, which cannot be converted."""
     sent, version = ctx.request.kind, ctx.target.kubernetes
-    lifecycle = _LIFECYCLES[sent.version]
-    if not at_least(version, _V1_SINCE):
+    lifecycle = _LIFECYCLES.get(sent.version)
+    if lifecycle is None or not at_least(version, _V1_SINCE):
         return
     if sent.kind == "ResourceClass":
         hint = f"use the DeviceClass of the driver, or write a {V1} DeviceClass"

@@ -72,7 +72,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 )
 def check(workload: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report a workload whose Pods no budget selects."""
-    kind = DEPLOYMENT if DEPLOYMENT.covers(ctx.request.kind) else STATEFUL_SET
+    kind = ctx.request.kind_among((DEPLOYMENT, STATEFUL_SET))
     for pods in template_contexts(kind, workload, ctx):
         demand = pods.derived(gpu_demand)
         if not (demand or demand.doubt) or pods.derived(workload_class).name != "inference":

@@ -65,7 +65,7 @@ class Workers(NamedTuple):
 
 def workers(job: Field, ctx: AnyContext) -> list[Workers]:
     """Return the Pods with accelerators of a job of `KINDS`; none if they may work alone, or are fewer than two."""
-    kind = next(kind for kind in KINDS if kind.covers(ctx.request.kind))
+    kind = ctx.request.kind_among(KINDS)
     groups = [group for group in _workers(kind, job, ctx) if group.demand and group.pods > 0]
     if kind not in _TOGETHER and not any(group.ctx.derived(launches_on_nodes) for group in groups):
         return []

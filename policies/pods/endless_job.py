@@ -86,7 +86,7 @@ _PINNED: Final = (
 @validates(*_HOMES, objects.JOB_SET, mode=Stance.WARN, at_most=Stance.WARN, needs=CLAIM_NEEDS)
 def check(job: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report a Job with GPUs that nothing ends."""
-    kind = next(kind for kind in (*_HOMES, objects.JOB_SET) if kind.covers(ctx.request.kind))
+    kind = ctx.request.kind_among((*_HOMES, objects.JOB_SET))
     if owner_kind(job, ctx) or job["metadata", "labels", _KUEUE] or any(home[_DEADLINE] for home in _homes(kind, job)):
         return
     templates = [(pods.subject, pods.derived(gpu_demand)) for pods in template_contexts(kind, job, ctx)]

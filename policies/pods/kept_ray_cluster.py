@@ -81,7 +81,7 @@ class _RemainingPods(NamedTuple):
 @validates(RAY_JOB, RAY_CRON_JOB, mode=Stance.WARN, at_most=Stance.WARN, needs=CLAIM_NEEDS)
 def check_job(job: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report a RayJob whose cluster remains after the job has finished."""
-    kind = RAY_JOB if RAY_JOB.covers(ctx.request.kind) else RAY_CRON_JOB
+    kind = ctx.request.kind_among((RAY_JOB, RAY_CRON_JOB))
     spec = job["spec"] if kind is RAY_JOB else job["spec", "jobTemplate"]
     shutdown = spec["shutdownAfterJobFinishes"]
     shared = spec["deletionStrategy"] or spec["clusterSelector"] or spec["schedule"]

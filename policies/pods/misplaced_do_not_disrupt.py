@@ -63,7 +63,7 @@ _SERVING: Final = (objects.DEPLOYMENT, objects.STATEFUL_SET)
 @validates(*_KINDS, mode=Stance.WARN, at_most=Stance.WARN, needs=(*CLASS_NEEDS, *QUEUE_NEEDS, POOL_NEED))
 def check(workload: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report the annotation if it keeps a node indefinitely, or has no effect."""
-    kind = next(kind for kind in _KINDS if kind.covers(ctx.request.kind))
+    kind = ctx.request.kind_among(_KINDS)
     own = workload[_ANNOTATION]
     for pods in template_contexts(kind, workload, ctx):
         written = pods.subject[_ANNOTATION]

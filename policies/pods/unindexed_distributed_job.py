@@ -70,7 +70,7 @@ _REFERENCE: Final = re.compile(
 @validates(*_SPECS, mode=Stance.WARN, at_most=Stance.WARN, needs=CLAIM_NEEDS)
 def check(job: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report the first field with which the Pods of a Job read their index, if the Job sets none."""
-    kind = next(kind for kind in _SPECS if kind.covers(ctx.request.kind))
+    kind = ctx.request.kind_among(_SPECS)
     spec = job[_SPECS[kind]]
     pods = max(spec["parallelism"].integer or 1, spec["completions"].integer or 1)
     if pods < 2 or spec["completionMode"].text == "Indexed" or owner_kind(job, ctx):

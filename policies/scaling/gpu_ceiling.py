@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.gpu_demand import GpuDemand
 
-_KINDS: Final = {kind.name: kind for kind in (DEPLOYMENT, STATEFUL_SET)}
 _PLACEMENTS: Final = tuple(Need(kind, PLACEMENT_FIELDS) for kind in TARGET_KINDS)
 
 
@@ -93,7 +92,7 @@ def check_workload(workload: Field, ctx: Context[Params]) -> Iterator[Violation 
     """Compare the GPUs of all replicas with what there is."""
     field = workload["spec", "replicas"]
     replicas = 1 if not field else field.integer or 0
-    yield from _compare(field, replicas, _KINDS[ctx.request.kind.kind], workload, ctx)
+    yield from _compare(field, replicas, ctx.request.kind_among((DEPLOYMENT, STATEFUL_SET)), workload, ctx)
 
 
 def _compare(

@@ -68,7 +68,7 @@ def check(workload: Field, ctx: AnyContext) -> Iterator[Violation]:
     number = replicas.integer
     if number is None or not _is_written(workload, number, ctx):
         return
-    kind = DEPLOYMENT if DEPLOYMENT.covers(ctx.request.kind) else STATEFUL_SET
+    kind = ctx.request.kind_among((DEPLOYMENT, STATEFUL_SET))
     # `generateName` replaces the name until the API server generates it.
     target = ScaleTarget(kind.group, kind.name, ctx.request.name or ctx.request.generate_name)
     scaler = next(_scalers(target, number, ctx), "")

@@ -13,7 +13,7 @@ from gpugate.policies.sdk.pod_templates import TEMPLATES, TemplatePath, nested, 
 from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 class GroupVersionKind(Struct, frozen=True):
@@ -255,6 +255,19 @@ class Request:
     def stored_kind(self) -> GroupVersionKind:
         """The type of the stored object that the request changes."""
         return self.parent or self.kind
+
+    def kind_among(self, kinds: Iterable[Kind]) -> Kind:
+        """Return which of the kinds of a handler the request is evaluated as.
+
+        That is the kind of the object, or the kind that the user sent.
+        """
+        sent = self.requested_kind or self.kind
+        candidates = tuple(kinds)
+        for gvk in (self.kind, sent):
+            for kind in candidates:
+                if kind.covers(gvk):
+                    return kind
+        raise LookupError(f"none of these kinds is evaluated: {', '.join(kind.name for kind in candidates)}")
 
     @property
     def shown_name(self) -> str:

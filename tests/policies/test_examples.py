@@ -74,6 +74,17 @@ def test_nothing_breaks_or_is_malformed(file: Path) -> None:
 
 
 @examples
+@pytest.mark.parametrize("changed", ["group", "version"])
+def test_nothing_breaks_where_the_object_is_of_another_type_than_was_sent(file: Path, changed: str) -> None:
+    example = library_example(file)
+    # Every policy is called for the type that was sent, and reads an object of an unknown one.
+    sent = example.request.kind
+    unknown = GroupVersionKind(**{"group": sent.group, "version": sent.version, "kind": sent.kind, changed: "unknown"})
+    verdict = judge(example, replace(example.request, kind=unknown, requested_kind=sent))
+    assert [outcome.error for outcome in verdict.outcomes if outcome.error] == []
+
+
+@examples
 def test_it_says_in_its_first_line_what_it_shows(file: Path) -> None:
     assert library_example(file).title
 
