@@ -31,6 +31,7 @@ from gpugate.webhook.admission.redaction import Vocabulary, library_texts
 from gpugate.webhook.admission.serve_worker import run_expensive, run_worker
 from gpugate.webhook.admission.shared import Shared, SharedShadow, now
 from gpugate.webhook.admission.workers import Board, Supervisor
+from gpugate.webhook.cli.identity import identity_flags
 from gpugate.webhook.cluster import credentials
 from gpugate.webhook.own_policies.catalog import OwnPaths
 from gpugate.webhook.own_policies.sources import OwnPolicyError
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.config import PolicyConfig
     from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.sdk.platform import ClusterIdentity
     from gpugate.webhook.admission.options import Keeping, Recording
     from gpugate.webhook.admission.policy_reload import RulesContent
     from gpugate.webhook.admission.workers import WorkerExit
@@ -83,7 +85,14 @@ READY = "ready: "
 HEALTH = "health: "
 
 
-def registration_help(url: str, *, created: bool, ca_file: Path | None, policy_file: Path | None) -> str:
+def registration_help(
+    url: str,
+    *,
+    created: bool,
+    ca_file: Path | None,
+    policy_file: Path | None,
+    cluster: ClusterIdentity | None = None,
+) -> str:
     """Return the commands that register a server at `url` and that test it.
 
     Args:
@@ -91,9 +100,11 @@ def registration_help(url: str, *, created: bool, ca_file: Path | None, policy_f
         created: whether the certificate and its authority were created at start.
         ca_file: the file with that authority.
         policy_file: the policy file in force.
+        cluster: what flags say of the cluster.
     """
     file = shlex.quote(str(ca_file)) if created and ca_file else "CA_FILE"
     rules = f" --policy-file {shlex.quote(str(policy_file))}" if policy_file else ""
+    rules += "".join(f" {shlex.quote(flag)}" for flag in identity_flags(cluster)) if cluster else ""
     lines = [
         "To register it in a cluster that can reach this address:",
         f"  gpugate registration --url {url} --ca-file {file}{rules} | kubectl apply -f -",
@@ -315,7 +326,13 @@ class _Parent:
         if options.keeping is not None:
             return certificates_help(options.keeping)
         created = self._shared.certificate.identity.authority is not None
-        return registration_help(url, created=created, ca_file=options.ca_file, policy_file=options.policy_file)
+        return registration_help(
+            url,
+            created=created,
+            ca_file=options.ca_file,
+            policy_file=options.policy_file,
+            cluster=options.identity,
+        )
 
     def _tick(self) -> None:
         self._policy_file.poll()

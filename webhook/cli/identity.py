@@ -71,3 +71,10 @@ def cluster_of(args: argparse.Namespace) -> ClusterIdentity | None:
     """
     of_flags = identity(args)
     return None if of_flags == ClusterIdentity() else of_flags
+
+
+def identity_flags(cluster: ClusterIdentity) -> list[str]:
+    """Return the flags that describe a cluster."""
+    named = [("--cluster-name", cluster.name), ("--cluster-region", cluster.region)]
+    flags = [f"{flag}={value}" for flag, value in named if value is not None]
+    return flags + [f"--cluster-label={key}={value}" for key, value in cluster.labels.items()]

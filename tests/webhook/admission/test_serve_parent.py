@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import datetime as dt
 import resource
+import shlex
 import socket
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,8 @@ from gpugate.webhook.admission.options import Keeping, ServeError, ServeOptions
 from gpugate.webhook.admission.policy_guard import Guard, Guarding
 from gpugate.webhook.admission.policy_reload import Reload, RulesFiles, load_rules
 from gpugate.webhook.admission.workers import WorkerExit
+from gpugate.webhook.cli.identity import cluster_of
+from gpugate.webhook.registration import command as registration
 
 URL = "https://localhost:8443"
 CURL = "curl --cacert {file} -H 'Content-Type: application/json' --data-binary @review.json https://localhost:8443/validate"
@@ -56,6 +59,16 @@ def test_the_commands_that_register_a_server(
         "To test it:",
         f"  {CURL.format(file=file)}",
     ]
+
+
+def test_the_command_that_registers_a_server_names_its_cluster() -> None:
+    cluster = ClusterIdentity(name="gpu-1", region="eu-west-1", labels={"env": "prod"})
+    shown = serve.registration_help(
+        URL, created=True, ca_file=Path("ca.crt"), policy_file=Path("all.yaml"), cluster=cluster
+    )
+    (command,) = [line for line in shown.split("\n") if "gpugate registration" in line]
+    arguments = shlex.split(command.partition("|")[0])[2:]
+    assert cluster_of(registration.parser().parse_args(arguments)) == cluster
 
 
 class Recorded:
