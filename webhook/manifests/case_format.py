@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta
 
-from gpugate.policies.sdk.platform import Version
+from gpugate.policies.sdk.platform import ClusterIdentity, Version
 
 # An object as itself, the file that holds it, or one of the forms below.
 Given = str | dict[str, Any]  # Any: the JSON edge
@@ -107,6 +107,10 @@ class Setting(_Strict, frozen=True, kw_only=True):
     policy_file: Annotated[str | None, Meta(description="path of the policy file, from the case file's folder")] = None
     config: Annotated[dict[str, Any] | None, Meta(description="the policy configuration itself, in its place")] = None
     target: TargetVersions | None = None
+    cluster: Annotated[
+        ClusterIdentity | None,
+        Meta(description="the cluster, for `clusters` of the configuration; default: what holds in all clusters"),
+    ] = None
     request: Asked = Asked()
     context: Annotated[tuple[Given, ...], Meta(description="other objects that exist; files hold any number")] = ()
     complete_context: Annotated[bool | None, Meta(description="whether no others exist")] = None

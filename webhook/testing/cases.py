@@ -336,13 +336,13 @@ def _cases(source: CaseFile, index: int, test: Json) -> Iterator[Case]:
 
 
 def _with_defaults(document: Json, test: dict[str, Json]) -> dict[str, Json]:
-    """Return a test with the file's defaults: their context comes first, their request and target are merged."""
+    """Return a test with the file's defaults: their context comes first, their request, target and cluster are merged."""
     section = document.get("defaults") if isinstance(document, dict) else None
     defaults = section if isinstance(section, dict) else {}
     configured = {"policy_file", "config"} & test.keys()
     result = {key: value for key, value in defaults.items() if not (configured and key in {"policy_file", "config"})}
     result |= test
-    for key in ("request", "target"):
+    for key in ("request", "target", "cluster"):
         default, other = defaults.get(key), test.get(key)
         if isinstance(default, dict) and isinstance(other, dict):
             result[key] = {**default, **other}

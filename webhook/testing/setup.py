@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from gpugate.policies.engine.clusters import EVERYWHERE, ClusterConfig, settle
 from gpugate.policies.engine.config import API_VERSION, KIND, ConfigError, PolicyConfig, parse, parse_config
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
@@ -221,6 +222,8 @@ class Setup:
             CaseFileError: the configuration that the test names is refused or cannot be read.
         """
         config = self._config(case, definition)
+        if definition.cluster is not None:
+            config = settle(config.file if isinstance(config, ClusterConfig) else config, definition.cluster)
         target = definition.target
         if target is not None:
             target_versions = {
@@ -238,7 +241,7 @@ class Setup:
             raise case.error(("config",), "the test has both `config` and `policy_file`: leave one of them")
         if definition.config is not None:
             try:
-                return parse_config({"apiVersion": API_VERSION, "kind": KIND, **definition.config})
+                return settle(parse_config({"apiVersion": API_VERSION, "kind": KIND, **definition.config}), EVERYWHERE)
             except ConfigError as error:
                 raise case.error(("config", *error.path), str(error)) from None
         if definition.policy_file is None:
@@ -246,7 +249,7 @@ class Setup:
         name = case.beside(("policy_file",), definition.policy_file)
         try:
             if name not in self._policy_files:
-                self._policy_files[name] = load_policy_file(Path(name), self._checked)
+                self._policy_files[name] = load_policy_file(Path(name), self._checked, cluster=EVERYWHERE)
             return self._policy_files[name]
         except PolicyFileError as error:
             raise case.error(("policy_file",), str(error)) from None

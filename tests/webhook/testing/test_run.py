@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
+import yaml
 
+from gpugate.policies.sdk.platform import ClusterIdentity
+from gpugate.webhook.cli.identity import identity_flags
+from gpugate.webhook.cli.main import main
 from gpugate.webhook.config import starter
 from gpugate.webhook.testing.run import run_case
 
@@ -216,3 +222,105 @@ def test_a_failure_shows_the_place_in_the_file_that_is_judged(
         "   |",
         "   spec.limits: nothing limits how many nvidia.com/gpu the pool may have",
     ]
+
+
+class TestClusters:
+    """A policy file with `clusters`, and tests that name the cluster."""
+
+    FILE = f"""\
+apiVersion: gpugate.dev/v1
+kind: PolicyConfig
+mode: warn
+clusters:
+  - match: {{env: dev}}
+    mode: audit
+  - match: {{region: eu-*}}
+    policies: {{{LIMIT}: {{mode: enforce}}}}
+  - match: {{name: [gpu-1, gpu-2], env: prod}}
+    mode: enforce
+    exemptions:
+      - {{policies: [{LIMIT}], names: [gpu-inference], reason: test, owner: me, expires: 2099-01-01}}
+"""
+    CLUSTERS = (
+        "{name: none}",
+        "{name: a, labels: {env: dev}}",
+        "{name: a, region: eu-west-1}",
+        "{name: a, region: eu-west-1, labels: {env: dev}}",
+        "{name: gpu-1, region: eu-west-1, labels: {env: prod}}",
+        "{name: gpu-3, region: us-east-1, labels: {env: prod}}",
+    )
+
+    @pytest.mark.parametrize(
+        ("cluster", "expect"),
+        [
+            ("null", f"{{warn: [{LIMIT}]}}"),
+            ("{name: a, labels: {env: dev}}", f"{{record: [{LIMIT}]}}"),
+            ("{name: a, region: eu-west-1}", f"{{deny: [{LIMIT}]}}"),
+            ("{name: gpu-1, labels: {env: prod}}", f"{{record: [{LIMIT}]}}"),  # an exemption
+        ],
+    )
+    def test_the_entries_of_a_cluster_apply(
+        self, outcomes: Callable[[str], dict[str, str]], folder: Path, cluster: str, expect: str
+    ) -> None:
+        (folder / "all.yaml").write_text(self.FILE)
+        more = f"    policy_file: all.yaml\n    cluster: {cluster}\n"
+        inline = more.replace("policy_file: all.yaml", f"config: {json.dumps(self._config())}")
+
+        assert outcomes(only(NO_LIMIT, expect, more)) == {"it": "passed"}
+        assert outcomes(only(NO_LIMIT, expect, inline)) == {"it": "passed"}
+
+    def _config(self) -> dict[str, object]:
+        written = yaml.safe_load(self.FILE.replace("2099-01-01", "'2099-01-01'"))
+        return {key: value for key, value in written.items() if key not in {"apiVersion", "kind"}}
+
+    def test_a_test_adds_to_the_default_cluster(self, outcomes: Callable[[str], dict[str, str]], folder: Path) -> None:
+        (folder / "all.yaml").write_text(self.FILE)
+        defaults = "defaults: {policy_file: all.yaml, cluster: {name: gpu-1, labels: {env: dev}}}\n"
+        more = "    cluster: {region: eu-west-1}\n"
+
+        assert outcomes(defaults + only(NO_LIMIT, f"{{record: [{LIMIT}]}}")) == {"it": "passed"}
+        assert outcomes(defaults + only(NO_LIMIT, f"{{deny: [{LIMIT}]}}", more)) == {"it": "passed"}
+
+    def test_a_cluster_takes_precedence_over_the_one_that_the_file_names(
+        self, outcomes: Callable[[str], dict[str, str]], folder: Path
+    ) -> None:
+        (folder / "all.yaml").write_text(f"{self.FILE}platform: {{cluster: {{name: gpu-9, labels: {{env: dev}}}}}}\n")
+        file = "    policy_file: all.yaml\n"
+        more = f"{file}    cluster: {{labels: {{env: prod}}}}\n"
+
+        assert outcomes(only(NO_LIMIT, f"{{record: [{LIMIT}]}}", file)) == {"it": "passed"}
+        assert outcomes(only(NO_LIMIT, f"{{warn: [{LIMIT}]}}", more)) == {"it": "passed"}
+
+    @pytest.mark.parametrize(
+        ("cluster", "says"),
+        [
+            ("{nam: a}", "did you mean `name`?"),
+            ("{name: 'a b'}", "cluster.name"),
+            ("gpu-1", "cluster: expected `object | null`"),
+        ],
+    )
+    def test_an_invalid_cluster_is_an_error_with_its_line(
+        self, outcomes: Callable[[str], dict[str, str]], cluster: str, says: str
+    ) -> None:
+        found = outcomes(only(NO_LIMIT, "{}", f"    cluster: {cluster}\n"))["it"]
+
+        assert found.startswith("broken: x.gpugate-test.yaml:5:")
+        assert says in found
+
+    @pytest.mark.parametrize("cluster", CLUSTERS)
+    def test_a_test_agrees_with_what_config_show_says_of_the_cluster(
+        self, outcomes: Callable[[str], dict[str, str]], folder: Path, cluster: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The output of `config show` is the policy file of one cluster, without `clusters`."""
+        (folder / "all.yaml").write_text(self.FILE)
+        identity = msgspec.convert(yaml.safe_load(cluster), ClusterIdentity)
+        flags = [flag.replace("--cluster-name", "--cluster") for flag in identity_flags(identity)]
+        assert main(["config", "show", "--policy-file", "all.yaml", *flags]) == 0
+        (folder / "one.yaml").write_text(capsys.readouterr().out)
+        expectations = [f"{{{key}: [{LIMIT}]}}" for key in ("deny", "warn", "record")] + ["{}"]
+
+        named = f"    policy_file: all.yaml\n    cluster: {cluster}\n"
+        of_cluster = [outcomes(only(NO_LIMIT, expect, named)) for expect in expectations]
+        shown = [outcomes(only(NO_LIMIT, expect, "    policy_file: one.yaml\n")) for expect in expectations]
+        assert of_cluster == shown
+        assert of_cluster.count({"it": "passed"}) == 1
