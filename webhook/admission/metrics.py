@@ -112,6 +112,9 @@ FRONT_EVENTS: Final = Metric(
 # Each worker counts its own connections.
 CONNECTIONS: Final = Metric("gpugate_connections", "gauge", "Open connections to the admission port.")
 BODY_BYTES: Final = Metric("gpugate_body_bytes", "gauge", "Bytes of request bodies in memory.")
+BUILD_INFO: Final = Metric(
+    "gpugate_build_info", "gauge", "The version of gpugate; always 1.", ("version",), merge="livemostrecent"
+)
 # Workers reload the file within a second of each other. If they differ for longer, the next gauge shows it.
 CONFIG_HASH: Final = Metric(
     "gpugate_config_hash",
@@ -244,6 +247,7 @@ METRICS: Final = (
     FRONT_EVENTS,
     CONNECTIONS,
     BODY_BYTES,
+    BUILD_INFO,
     CONFIG_HASH,
     CONFIG_GOOD,
     CONFIG_TIME,
@@ -428,6 +432,10 @@ class Metrics:
     def body_bytes(self, in_flight: int) -> None:
         """Set the number of bytes of request bodies in this process."""
         self._body_bytes.set(in_flight)
+
+    def built(self, version: str) -> None:
+        """Set the version of this program."""
+        self._set(BUILD_INFO, 1, version)
 
     def reloaded(self, generation: str, ok: bool) -> None:  # noqa: FBT001 -- the outcome of a reload
         """Set the generation of the policy file in force, and whether the last reload succeeded."""

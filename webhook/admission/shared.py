@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpugate import __version__
 from gpugate.policies.engine.config import GpugateError
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class Shared:
 
     def report_start(self) -> None:
         """Set the metrics that change only with the policy file and the certificate."""
+        self.metrics.built(__version__)
         self.metrics.reloaded(self.rules.generation, ok=True)
         self.metrics.certificate(self.certificate.identity.not_after)
         self.metrics.certificate_reloaded(ok=True)

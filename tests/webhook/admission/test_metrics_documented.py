@@ -39,6 +39,7 @@ def words(cell: str) -> set[str]:
 def exposed() -> Metrics:
     metrics = Metrics(CATALOG)
     metrics.observe(Observation(Phase.VALIDATE, 0.1, "3f2a", error=ReviewError(400, "m")))
+    metrics.built("0.1.0")
     metrics.reloaded("3f2a", ok=True)
     metrics.shadow_result("evaluated")
     metrics.shadow_pair(Request(GroupVersionKind("", "v1", "Pod"), Operation.CREATE, {}), Pair("", "warn", "deny"))

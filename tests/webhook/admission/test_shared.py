@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gpugate import __version__
 from gpugate.webhook.admission.shared import Shared, now
 
 UNTIL = dt.datetime(2026, 11, 22, tzinfo=dt.UTC)
@@ -40,6 +41,9 @@ class Metrics:
 
     def __init__(self) -> None:
         self.values: list[tuple[Any, ...]] = []
+
+    def built(self, version: str) -> None:
+        self.values.append(("version", version))
 
     def certificate(self, not_after: dt.datetime) -> None:
         self.values.append(("expires", not_after))
@@ -87,7 +91,12 @@ def test_a_connection_gets_the_newest_certificate(is_behind: bool, context: str)
 def test_the_start_is_reported() -> None:
     process = shared(Certificate())
     process.report_start()
-    assert set(process.metrics.values) == {("3f2a", True), ("expires", UNTIL), ("certificate", True)}  # type: ignore[attr-defined] # as above
+    assert set(process.metrics.values) == {  # type: ignore[attr-defined] # as above
+        ("version", __version__),
+        ("3f2a", True),
+        ("expires", UNTIL),
+        ("certificate", True),
+    }
 
 
 def test_the_time_has_a_time_zone() -> None:
