@@ -156,7 +156,22 @@ VALUES = _section(
         st.sampled_from(["a", "on", "b\n"]),
         st.lists(st.sampled_from(["1g.10gb", "1g.10gb+me", "1g.10gb+", "x'"]), max_size=3),
     ),
+    cluster=_section(
+        name=st.sampled_from(["", "on", "1e3", "a b", "gpu-1.eu"]),
+        region=st.sampled_from(["", "eu", "0x1f", "a\n"]),
+        labels=st.dictionaries(
+            st.sampled_from(["env", "a.b/c", "on", "=", "x="]), TEXTS | st.sampled_from(["prod"]), max_size=2
+        ),
+    ),
     audit=_section(
+        tables=_section(
+            format=st.sampled_from(["ndjson", "parquet", "csv"]),
+            volume=_OBJECTS,
+            url=st.sampled_from(["", "s3://a/b", "abfs://a@b/c", "s3://a:b@c", "/a", 's3://a"']),
+            secretName=st.sampled_from(["", "on", "a\n"]),
+        ),
+        image=st.sampled_from(["", "registry.example.com/a:1", "on"]),
+        serviceAccountAnnotations=_LABELS,
         schedule=st.sampled_from(["@daily", "0 * * * *", "0\u00a0* * * *", "* * * *"]),
         asMode=st.sampled_from(["warn", None, "x"]),
         metricsVolume=_OBJECTS,

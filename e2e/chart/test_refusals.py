@@ -54,6 +54,12 @@ INVALID = {
     "a pull secret without its key": ("imagePullSecrets={registry}", "imagePullSecrets/0"),
     "a number as a variable": ("extraEnv[0].name=A,extraEnv[0].value=7", "extraEnv/0/value"),
     "a flag as a map": ("extraArgs.trace=true", "extraArgs"),
+    "a name of a cluster with a space": ("cluster.name=a b", "cluster/name"),
+    "a region with a slash": ("cluster.region=a/b", "cluster/region"),
+    "a number as a label of the cluster": ("cluster.labels.tier=1", "cluster/labels/tier"),
+    "an unknown format of tables": ("audit.tables.format=csv", "audit/tables/format"),
+    "a path as the URL of a bucket": ("audit.tables.url=/a", "audit/tables/url"),
+    "a space in an image": ("audit.image=a b", "audit/image"),
     "a mount at a relative path": (
         "extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=a",
         "extraVolumeMounts/0/mountPath",
@@ -234,6 +240,42 @@ HARMFUL = {
     "a budget without the use of GPUs": (
         ("--set", "audit.idleBudget=5"),
         "audit.idleBudget needs the use of GPUs: set audit.prometheus.url",
+    ),
+    "a cluster as a flag": (
+        ("--set", "extraArgs={--cluster-name=a}"),
+        "extraArgs contains --cluster-name, which the chart sets: remove it, and use cluster.name",
+    ),
+    "a cluster of the audit as a flag": (
+        ("--set", "audit.extraArgs={--cluster-label=a=b}"),
+        "audit.extraArgs contains --cluster-label, which the chart sets: remove it, and use cluster.labels",
+    ),
+    "policies of a cluster that is unknown": (
+        ("--set", "policy.clusters[0].match.env=prod,policy.clusters[0].mode=audit"),
+        "policy.clusters depends on the cluster: set cluster.name",
+    ),
+    "tables in two places": (
+        ("--set", "audit.image=a,audit.tables.url=s3://a,audit.tables.volume.emptyDir.medium=Memory"),
+        "audit.tables.volume and audit.tables.url are both set",
+    ),
+    "tables in a bucket by the default image": (
+        ("--set", "audit.tables.url=s3://a/b"),
+        "audit.tables: the default image cannot write Parquet or to a bucket: set audit.image",
+    ),
+    "Parquet by the default image": (
+        ("--set", "audit.tables.format=parquet,audit.tables.volume.emptyDir.medium=Memory"),
+        "audit.tables: the default image cannot write Parquet or to a bucket: set audit.image",
+    ),
+    "credentials in the URL of a bucket": (
+        ("--set", "audit.image=a,audit.tables.url=s3://key:secret@bucket/a"),
+        "audit.tables.url contains credentials",
+    ),
+    "credentials without a bucket": (
+        ("--set", "audit.tables.secretName=a"),
+        "audit.tables.secretName is for a bucket: set audit.tables.url",
+    ),
+    "tables twice": (
+        ("--set", "audit.tables.volume.emptyDir.medium=Memory,audit.extraArgs={-o,--output=parquet=/a}"),
+        "audit.extraArgs contains --output, and audit.tables is set",
     ),
     "a Prometheus of the audit as a flag": (
         ("--set", "audit.extraArgs={--prometheus=http://a}"),

@@ -135,11 +135,13 @@ def test_the_chart_version_is_the_version_of_gpugate() -> None:
 @pytest.mark.parametrize(("template", "table"), [("deployment.yaml", "serve"), ("audit.yaml", "audit")])
 def test_the_flags_of_the_chart_cannot_be_overridden(template: str, table: str) -> None:
     arguments = TEMPLATES[template].partition("args:")[2].partition("resources:")[0]
+    for helper in re.findall(r'include "(gpugate\.\w+Args)"', arguments):
+        arguments += TEMPLATES["_helpers.tpl"].partition(f'define "{helper}"')[2].partition("{{- define")[0]
     flags = set(re.findall(r"(--[a-z][a-z-]*)", arguments))
     (rejected,) = re.findall(rf"\${table} := dict(.*?)}}}}", TEMPLATES["validate.yaml"], re.DOTALL)
 
-    # Further outputs of an audit do no harm.
-    assert flags - {"--output", "--summary-log"} == set(re.findall(r'"(--[a-z-]+)"', rejected))
+    # Further outputs of an audit and further directories of policies do no harm.
+    assert flags - {"--output", "--summary-log", "--policy-path"} == set(re.findall(r'"(--[a-z-]+)"', rejected))
 
 
 @pytest.mark.parametrize("case", sorted((CHART / "ci").glob("*.yaml")), ids=lambda case: case.stem)

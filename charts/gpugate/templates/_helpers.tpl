@@ -127,6 +127,28 @@ default
 {{- end }}
 {{- end }}
 
+{{/* Name and region of the cluster; empty if unknown. */}}
+{{- define "gpugate.clusterName" -}}
+{{- default (dig "platform" "cluster" "name" "" .Values.policy) .Values.cluster.name }}
+{{- end }}
+
+{{- define "gpugate.clusterRegion" -}}
+{{- default (dig "platform" "cluster" "region" "" .Values.policy) .Values.cluster.region }}
+{{- end }}
+
+{{/* Arguments that describe the cluster. */}}
+{{- define "gpugate.clusterArgs" -}}
+{{- with .Values.cluster.name }}
+- {{ printf "--cluster-name=%s" . | quote }}
+{{- end }}
+{{- with .Values.cluster.region }}
+- {{ printf "--cluster-region=%s" . | quote }}
+{{- end }}
+{{- range $key, $value := .Values.cluster.labels }}
+- {{ printf "--cluster-label=%s=%s" $key $value | quote }}
+{{- end }}
+{{- end }}
+
 {{/* Arguments, mounts and volumes of policies outside the library. */}}
 {{- define "gpugate.policyPathArgs" -}}
 {{- if .Values.policies.configMap }}
