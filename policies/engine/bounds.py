@@ -229,9 +229,12 @@ def too_many_templates(request: Request) -> tuple[Excess, ...]:
 
     Called before the subjects of the templates are created, which costs the time and memory of the copies.
     """
-    excesses = []
     kind = request.kind
-    for dotted in (*TEMPLATES.get((kind.group, kind.kind), ()), *request.added_templates):
+    paths = (*TEMPLATES.get((kind.group, kind.kind), ()), *request.added_templates)
+    if not paths:
+        return ()
+    excesses = []
+    for dotted in paths:
         if "*" in dotted:
             path = dotted[: dotted.index("*")]
             size = _members(request.object, dotted)

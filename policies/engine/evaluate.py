@@ -401,13 +401,16 @@ class Evaluation:
     def outcomes(self) -> tuple[Outcome, ...]:
         """Return the outcomes of all called rules, in the order of the catalogue."""
         self._drop_doubles()
-        order = self._ruleset.order
-        return tuple(self._outcome(policy) for policy in sorted(self._called, key=order.__getitem__))
+        order, called, drafts = self._ruleset.order, self._called, self._drafts
+        return tuple(
+            [
+                self._outcome(policy, drafts[policy]) if policy in drafts else _passed(policy, called[policy])
+                for policy in sorted(called, key=order.__getitem__)
+            ]
+        )
 
-    def _outcome(self, policy: str) -> Outcome:
-        draft = self._drafts.get(policy)
-        if draft is None:
-            return _passed(policy, self._called[policy])
+    @staticmethod
+    def _outcome(policy: str, draft: _Draft) -> Outcome:
         return Outcome(
             policy,
             draft.stance,

@@ -106,8 +106,9 @@ def named(pod: Field, containers: tuple[Field, ...]) -> Iterator[Sign]:
     """Yield the signs of some containers that name devices; `annotated` yields those of the whole Pod."""
     null_volumes = _null_volumes(pod)
     for container in containers:
-        for name in _VARIABLES:
-            for variable in container["env"].having("name", name):
+        env = container["env"]
+        for name in _VARIABLES if env else ():
+            for variable in env.having("name", name):
                 yield from _of_variable(name, variable, pod)
         for mount in container["volumeMounts"] if null_volumes else ():
             path = _clean(mount["mountPath"].text)

@@ -33,6 +33,8 @@ class Field:
         """Return the member `key`, or the one at the end of a tuple of keys."""
         # Policies spend most of their time here, so a whole path is one field.
         value = self.value
+        if isinstance(key, str):
+            return Field(value.get(key) if isinstance(value, dict) else None, self, key)
         if not isinstance(key, tuple):
             return Field(_member(value, key), self, key)
         for part in key:

@@ -60,9 +60,9 @@ _SPECIAL: Final = re.compile(r"[\\.+*?()|\[\]{}^$]")
 
 def matches(pattern: str, text: str) -> bool:
     """Tell whether the whole text matches the pattern."""
-    first, *parts = pattern.split("*")
-    if not parts:
+    if "*" not in pattern:
         return pattern == text
+    first, *parts = pattern.split("*")
     last = parts.pop()
     if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
         return False

@@ -263,9 +263,13 @@ def may_have(key: str, value: str, ctx: AnyContext) -> bool:
 
 def selected(key: str, ctx: AnyContext) -> frozenset[str]:
     """Return the values of which the label of the Pod's node must have one; empty if it may have others."""
-    requirements = [required.get(key) for required in ctx.derived(alternatives)]
-    named = [r.values for r in requirements if r is not None and r.operator == "In"]
-    return frozenset().union(*named) if len(named) == len(requirements) else frozenset()
+    named: list[frozenset[str]] = []
+    for required in ctx.derived(alternatives):
+        requirement = required.get(key)
+        if requirement is None or requirement.operator != "In":
+            return frozenset()
+        named.append(requirement.values)
+    return frozenset().union(*named)
 
 
 def selecting_by(*keys: str) -> Concern:
