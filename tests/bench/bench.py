@@ -17,6 +17,7 @@ import command_line
 import comparison
 import figures
 import in_process
+import open_loop
 import record
 import served
 import shadow
@@ -36,6 +37,10 @@ PARTS: Final[dict[str, tuple[Callable[[], Iterator[Measured]], str]]] = {
     "audits": (audits.measure, "audits of clusters of three sizes, in pages from another process"),
     "shadow": (shadow.measure, "the server with a shadow policy file, beside one without, in turns"),
     "record": (record.measure, "the server with a record of reviews, beside one without, in turns"),
+    "rates": (
+        open_loop.measure,
+        "the latency at 20, 100 and 300 reviews a second, sent when they are due; takes six minutes",
+    ),
     "workers": (worker_counts.measure, "the server with one to four workers"),
 }
 USUAL: Final = ("reviews", "commands", "server", "audits")

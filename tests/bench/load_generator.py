@@ -66,6 +66,11 @@ class Load:
         """Answers per second."""
         return len(self.latencies) / self.seconds
 
+    def latency(self, share: float) -> float:
+        """Seconds that this share of the answers did not exceed."""
+        ordered = sorted(self.latencies)
+        return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
 
 def keep_alive(target: Target, request: bytes, *, connections: int, requests: int) -> Load:
     """Send so many requests in all over connections that stay open, each sending when its last answer has come.
@@ -104,7 +109,7 @@ def length_of(answer: bytes) -> int:
 async def _keep_alive(target: Target, request: bytes, connections: int, requests: int) -> Load:
     load = Load()
     shares = [requests // connections + (number < requests % connections) for number in range(connections)]
-    trust = _trust(target)
+    trust = trust_of(target)
     opened = [await _connect(target, trust, request, load, share) for share in shares]
     started = time.perf_counter()
     for connection in opened:
@@ -116,7 +121,7 @@ async def _keep_alive(target: Target, request: bytes, connections: int, requests
 
 async def _fresh(target: Target, request: bytes, connections: int) -> Load:
     load = Load()
-    trust = _trust(target)
+    trust = trust_of(target)
     started = time.perf_counter()
     for _ in range(connections):
         connection = await _connect(target, trust, request, load, 1)
@@ -126,7 +131,8 @@ async def _fresh(target: Target, request: bytes, connections: int) -> Load:
     return load
 
 
-def _trust(target: Target) -> ssl.SSLContext:
+def trust_of(target: Target) -> ssl.SSLContext:
+    """Return the context of a client that trusts the authority of a target, and presents its client certificate."""
     trust = ssl.create_default_context(cafile=target.ca_file)
     if target.client is not None:
         trust.load_cert_chain(*target.client)

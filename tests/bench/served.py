@@ -74,8 +74,7 @@ class Sent:
 
     def latency(self, share: float) -> float:
         """Seconds that this share of the answers did not exceed."""
-        ordered = sorted(self.load.latencies)
-        return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+        return self.load.latency(share)
 
 
 def send(server: Server, case: Case, connections: int, *, bare: bool = False) -> Sent:
