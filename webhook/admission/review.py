@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from gpugate.policies.engine.json_text import MAX_DEPTH, has_more_values_than, is_deeper_than
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request, kind_of_resource
 
 if TYPE_CHECKING:
@@ -45,52 +45,6 @@ class UnacceptableError(ReviewError):
         super().__init__(code, message)
         self.uid = uid
         self.api_version = api_version
-
-
-_SEPARATORS: Final = b",{["
-_BRACKETS: Final = b"{[}]"
-_OPENING: Final = b"["[0]
-_FEW: Final = 20
-_ALIKE: Final = bytes.maketrans(b"{}", b"[]")
-_EVERY_BYTE: Final = bytes(range(256))
-_ALL_BUT_SEPARATORS: Final = _EVERY_BYTE.translate(None, _SEPARATORS)
-_ALL_BUT_SEPARATORS_AND_QUOTES: Final = _EVERY_BYTE.translate(None, _SEPARATORS + b'"')
-_ALL_BUT_OPENING: Final = _EVERY_BYTE.translate(None, b"{[")
-_ALL_BUT_BRACKETS_AND_QUOTES: Final = _EVERY_BYTE.translate(None, _BRACKETS + b'"')
-
-
-def has_more_values_than(text: bytes, nodes: int) -> bool:
-    """Return whether a JSON text contains more than `nodes` values; an empty object or list counts as two."""
-    # A value takes at least one byte, and so does its separator.
-    if len(text) <= 2 * nodes or len(text.translate(None, _ALL_BUT_SEPARATORS)) < nodes:
-        return False
-    marks = _without_escapes(text).translate(None, _ALL_BUT_SEPARATORS_AND_QUOTES)
-    return len(_outside_strings(marks, 2 * nodes)) >= nodes
-
-
-def is_deeper_than(text: bytes, levels: int) -> bool:
-    """Return whether objects and lists are nested more than `levels` deep."""
-    if len(text.translate(None, _ALL_BUT_OPENING)) <= levels:
-        return False
-    marks = _without_escapes(text).translate(_ALIKE, _ALL_BUT_BRACKETS_AND_QUOTES)
-    remaining = _outside_strings(marks)
-    # Each round removes the innermost level. Most objects need only a few rounds; the others are scanned once.
-    for depth in range(_FEW):
-        if not remaining:
-            return depth > levels
-        remaining = remaining.replace(b"[]", b"")
-    return _FEW + max(accumulate(1 if mark == _OPENING else -1 for mark in remaining), default=0) > levels
-
-
-def _without_escapes(text: bytes) -> bytes:
-    """Remove escaped backslashes and quotes, so that every remaining quote begins or ends a string."""
-    return text.replace(rb"\\", b"").replace(rb"\"", b"") if b"\\" in text else text
-
-
-def _outside_strings(marks: bytes, most_quotes: int = -1) -> bytes:
-    """Return the marks outside strings, and after `most_quotes` quotes all marks; `marks` has only marks and quotes."""
-    # Removing two adjacent quotes does not change what is inside and what is outside strings.
-    return b"".join(marks.replace(b'""', b"").split(b'"', most_quotes)[::2])
 
 
 API_VERSIONS = frozenset({"admission.k8s.io/v1", "admission.k8s.io/v1beta1"})
@@ -150,8 +104,6 @@ class WireRequest(_Wire):
 MAX_BODY: Final = 32 * 1024 * 1024
 # The bytes of a body that are searched for a uid when the rest is not read.
 HEAD: Final = 512
-# The deepest object that policies evaluate has about 20 levels.
-MAX_DEPTH: Final = 200
 # A Pod of 64 KB has about 5,000 values, so the update of an object of 1.5 MiB, etcd's default limit, has about 240,000.
 # Two bytes on the wire become about a hundred in memory, and half a million values take 90 ms to read.
 MAX_NODES: Final = 250_000

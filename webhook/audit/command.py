@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.data.instance_types import load_instance_types
 from gpugate.policies.engine.config import PolicyConfig, near_misses
+from gpugate.policies.engine.json_text import read_json
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.audit.anonymize import anonymize, anonymize_comparison, pseudonyms
 from gpugate.webhook.audit.compare import compare
@@ -283,6 +284,9 @@ class _ConfigMaps(msgspec.Struct):
     items: list[_ConfigMap]
 
 
+_CONFIG_MAPS: Final = msgspec.json.Decoder(_ConfigMaps)
+
+
 class Wanted(NamedTuple):
     """The policy flags.
 
@@ -369,7 +373,7 @@ def _config_maps(connection: Connection) -> list[_ConfigMap]:
         if error.code != 403:
             raise
         answer = connection.read(_USUAL, _LABEL)
-    return msgspec.json.decode(answer, type=_ConfigMaps).items
+    return read_json(_CONFIG_MAPS.decode, answer).items
 
 
 def rights(ruleset: Ruleset, args: argparse.Namespace) -> str:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import msgspec
 import orjson
 
+from gpugate.policies.engine.json_text import read_json
 from gpugate.policies.sdk.objects import GroupVersionKind
 from gpugate.webhook.audit.model import Cluster
 from gpugate.webhook.audit.source import NotReadError, Stored
@@ -106,6 +107,9 @@ class _Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
+_PAGES: Final = msgspec.json.Decoder(_Page)
+
+
 class Listing:
     """One list in pages; `left` is the number of remaining objects according to the last page, None if it has none.
 
@@ -172,7 +176,7 @@ class Listing:
     def _page(self, token: str) -> _Page:
         parameters = {"limit": str(self._limit), **({"continue": token} if token else {})}
         try:
-            return msgspec.json.decode(self._get(self._path, parameters), type=_Page)
+            return read_json(_PAGES.decode, self._get(self._path, parameters))
         except msgspec.DecodeError as error:
             raise UnreachableError(f"{self._path} is not a list from an API server: {error}") from None
 
@@ -280,7 +284,7 @@ class LiveSource:
         path = self._path(kind)
         try:
             obj = self._get(f"{_within(path, namespace) if kind.namespaced else path}/{quote(name, safe='')}", {})
-            return Stored(_typed(kind, path), orjson.loads(obj))
+            return Stored(_typed(kind, path), read_json(orjson.loads, obj))
         except ApiError as error:
             if error.code == 404:
                 return None

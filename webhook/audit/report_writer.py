@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import orjson
 
+from gpugate.policies.engine.json_text import read_json
 from gpugate.webhook.audit.live import ABSENCE, Listing, retried
 from gpugate.webhook.audit.model import Action
 from gpugate.webhook.audit.owners import OWNERS
@@ -213,7 +214,7 @@ class Writer:
     def _read(self, key: Key) -> Json | None:
         path = self._path(key)
         try:
-            stored: Json = orjson.loads(retried(lambda: self.connection.read(path, {}), self.throttle))
+            stored: Json = read_json(orjson.loads, retried(lambda: self.connection.read(path, {}), self.throttle))
         except ApiError as error:
             if error.code == _NOT_FOUND:
                 return None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import orjson
 
+from gpugate.policies.engine.json_text import read_json
 from gpugate.policies.sdk.facts import Unavailable
 from gpugate.webhook.cluster.backoff import Backoff
 from gpugate.webhook.cluster.discovery import path_of, resource_name
@@ -55,7 +56,7 @@ def events(stream: Stream) -> Iterator[Event]:
     """
     for line in stream.lines():
         try:
-            event = orjson.loads(line)
+            event = read_json(orjson.loads, line)
             type_, obj = event["type"], event["object"]
             revision = "" if type_ == "ERROR" else obj["metadata"]["resourceVersion"]
         except (orjson.JSONDecodeError, KeyError, TypeError):
@@ -195,7 +196,7 @@ def _list(
 
 def _page(connection: Connection, path: str, parameters: dict[str, str]) -> _Page:
     try:
-        return _PAGES.decode(connection.read(path, parameters))
+        return read_json(_PAGES.decode, connection.read(path, parameters))
     except ApiError as error:
         if error.expired and "continue" in parameters:
             raise _ExpiredPageError from None

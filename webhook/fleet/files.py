@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gpugate.policies.engine.config import GpugateError
+from gpugate.policies.engine.json_text import read_json
 from gpugate.webhook.audit.tables import TABLES, file_of
 
 if TYPE_CHECKING:
@@ -266,7 +267,7 @@ def _ndjson(data: bytes, table: Table, columns: Sequence[Column]) -> pa.Table:
         raise FileError(f"truncated: its last line, {lines}, is incomplete")
     for number, line in enumerate(data.splitlines(), 1):
         try:
-            row = decoder.decode(line)
+            row = read_json(decoder.decode, line)
         except (msgspec.DecodeError, UnicodeError) as error:
             raise FileError(f"foreign schema or damaged: line {number}: {_one_line(error)}") from None
         values.append(tuple(getattr(row, column.name) for column in columns))

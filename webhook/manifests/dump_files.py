@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from gpugate.policies.engine.json_text import read_json
 from gpugate.policies.sdk.objects import GroupVersionKind
 from gpugate.webhook.manifests.documents import Document, encoding, read_bytes, read_text
 from gpugate.webhook.manifests.inputs import Input, expand
@@ -37,6 +38,9 @@ class _List(msgspec.Struct, rename="camel"):
     items: list[msgspec.Raw]
 
 
+_LISTS: Final = msgspec.json.Decoder(_List)
+
+
 def found_in(file: Input) -> Iterator[Manifest | Problem | ListKind]:
     """Yield what a file holds; what is not meant for an API server is passed over."""
     data = file.read()
@@ -44,7 +48,7 @@ def found_in(file: Input) -> Iterator[Manifest | Problem | ListKind]:
         yield data
         return
     try:
-        listed = msgspec.json.decode(data, type=_List)
+        listed = read_json(_LISTS.decode, data)
     except msgspec.DecodeError:
         yield from _of_documents(file, data)
         return

@@ -10,10 +10,11 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import zlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
+from gpugate.policies.engine.json_text import read_json
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request, kind_of_resource
 from gpugate.policies.sdk.structs import Struct
 
@@ -66,7 +67,7 @@ class _Event(msgspec.Struct, rename="camel"):
     response_status: _Status | None = None
     request_object: dict[str, Any] | None = None
     response_object: dict[str, Any] | None = None
-    request_received_timestamp: dt.datetime | None = None
+    request_received_timestamp: Annotated[dt.datetime, msgspec.Meta(tz=True)] | None = None
 
 
 _DECODER: Final = msgspec.json.Decoder(_Event)
@@ -106,7 +107,7 @@ def start_of(path: Path) -> dt.datetime | None:
     """
     try:
         with _opened(path) as lines:
-            event = _DECODER.decode(lines.readline(MAX_LINE))
+            event = read_json(_DECODER.decode, lines.readline(MAX_LINE))
     except (EOFError, gzip.BadGzipFile, zlib.error, msgspec.DecodeError, UnicodeDecodeError):
         return None
     if event.kind != "Event" or not event.api_version.startswith(_GROUP):
@@ -141,7 +142,7 @@ def _opened(path: Path) -> BinaryIO:
 
 def _read(line: bytes) -> Recorded | Passed:
     try:
-        event = _DECODER.decode(line)
+        event = read_json(_DECODER.decode, line)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return Passed("the line is not an Event of the audit log")
     if event.kind != "Event" or not event.api_version.startswith(_GROUP):

@@ -107,3 +107,12 @@ def test_where_to_go_on_stands_in_the_answer() -> None:
 
     assert ApiError.of(status, 410).token == "next"  # noqa: S105 -- of a list
     assert ApiError.of({"reason": "Expired"}, 410).token == ""
+
+
+def test_a_deep_object_does_not_hide_the_others() -> None:
+    deep = b'{"metadata": {"name": "1", "namespace": "a", "managedFields": ' + b"[" * 9_000 + b"]" * 9_000 + b"}}"
+    page = b'{"metadata": {}, "items": [' + deep + b', {"metadata": {"name": "2", "namespace": "a"}}]}'
+
+    found = [obj["metadata"]["name"] for obj in Listing(lambda *_: page, "/api/v1/pods", 500).objects()]
+
+    assert found == ["1", "2"]

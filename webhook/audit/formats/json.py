@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gpugate.policies.engine.config import GpugateError
+from gpugate.policies.engine.json_text import read_json
 from gpugate.webhook.audit.model import SCHEMA, Action, AuditReport, Use
 from gpugate.webhook.report.plain import plain_json
 
@@ -45,7 +46,8 @@ def read(text: str | bytes) -> AuditReport:
         AuditDocumentError: the text is invalid; the message names the location in the text, but not the file.
     """
     try:
-        return msgspec.json.decode(text, type=AuditReport)
+        decoder = msgspec.json.Decoder(AuditReport)
+        return read_json(decoder.decode, text if isinstance(text, bytes) else text.encode())
     except (msgspec.DecodeError, UnicodeError) as error:
         raise AuditDocumentError(f"not an audit in the format {SCHEMA}: {error}; write one with -o json=FILE") from None
 

@@ -3,11 +3,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpugate.webhook.admission.review import has_more_values_than, is_deeper_than
+from gpugate.policies.engine.json_text import MAX_DEPTH, cut, has_more_values_than, is_deeper_than, read_json
 
 texts = st.text(alphabet='{}[],:"\\ \n\u00e9a', max_size=12)
 values = st.recursive(
@@ -85,3 +87,53 @@ FORMS = [
 @pytest.mark.parametrize(("text", "more"), FORMS)
 def test_hostile_texts_are_rejected_without_parsing(text: bytes, more: bool) -> None:  # noqa: FBT001 -- a table's column
     assert has_more_values_than(text, 500_000) is more
+
+
+def shallow(value: Any, levels: int) -> Any:
+    """Return a value whose objects and lists below some levels are empty."""
+    if isinstance(value, dict):
+        return {key: shallow(member, levels - 1) for key, member in value.items()} if levels > 0 else {}
+    if isinstance(value, list):
+        return [shallow(element, levels - 1) for element in value] if levels > 0 else []
+    return value
+
+
+@given(values, st.booleans(), st.integers(0, 6))
+def test_what_is_too_deep_is_empty(value: Any, ascii_only: bool, levels: int) -> None:  # noqa: FBT001 -- drawn
+    text = json.dumps(value, ensure_ascii=ascii_only).encode()
+    assert json.loads(cut(text, levels)) == shallow(value, levels)
+
+
+PARSERS = [
+    pytest.param(orjson.loads, id="orjson"),
+    pytest.param(msgspec.json.Decoder(dict[str, Any]).decode, id="msgspec"),
+]
+# The API server accepts as many levels.
+DEEPEST = 9_990
+
+
+@pytest.mark.parametrize("parse", PARSERS)
+@pytest.mark.parametrize("levels", [MAX_DEPTH, 1_000, 1_030, DEEPEST])
+@pytest.mark.parametrize(("begin", "end"), [(b"[", b"]"), (b'{"f:a":', b"}")])
+def test_depth_is_no_obstacle(parse: Any, levels: int, begin: bytes, end: bytes) -> None:
+    deep = b"null".join((begin * levels, end * levels))
+    value = read_json(parse, b'{"before": [{"a": 1}], "deep": ' + deep + b', "after": "}"}')
+
+    assert depth(value) == MAX_DEPTH + 1
+    assert (value["before"], value["after"]) == ([{"a": 1}], "}")
+
+
+@pytest.mark.parametrize("parse", PARSERS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(b"[" * DEEPEST, id="not-closed"),
+        pytest.param(b"]" * DEEPEST, id="not-opened"),
+        pytest.param(b"[" * DEEPEST + b"}" * DEEPEST, id="closed-wrongly"),
+        pytest.param(b'{"' * DEEPEST, id="quotes"),
+        pytest.param(b'{"a":' * DEEPEST + b'"\\', id="ends-in-an-escape"),
+    ],
+)
+def test_a_deep_text_that_is_not_json_has_the_error_of_its_parser(parse: Any, text: bytes) -> None:
+    with pytest.raises((orjson.JSONDecodeError, msgspec.DecodeError)):
+        read_json(parse, text)
