@@ -15,9 +15,11 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
+
+from gpugate.policies.engine.json_text import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,13 +28,15 @@ if TYPE_CHECKING:
 SCHEMA: Final = "gpugate.dev/record/v1"
 SUFFIX: Final = ".ndjson.gz"
 _PREFIX: Final = "gpugate-"
-_NAME: Final = re.compile(r"gpugate-.+-(?:facts|reviews)-[0-9]{8}T[0-9]{6}Z-[0-9]+\.ndjson\.gz")
+_NAME: Final = re.compile(r"gpugate-.+-(?:facts|reviews)-([0-9]{8}T[0-9]{6}Z)-[0-9]+\.ndjson\.gz")
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _READ_BYTES: Final = 64 * 1024
 _MOST_DECOMPRESSED: Final = 1 << 20
 # The longest line of a file that is read: two objects of 3 MiB, in which each character is escaped.
 _LONGEST_LINE: Final = 64 << 20
 
+# Without an offset, times cannot be compared.
+Time: TypeAlias = Annotated[dt.datetime, msgspec.Meta(tz=True)]
 PhaseName: TypeAlias = Literal["mutate", "validate"]
 
 
@@ -41,7 +45,7 @@ class Head(msgspec.Struct, frozen=True, tag="head", tag_field="line"):
 
     schema: str
     gpugate: str
-    time: dt.datetime
+    time: Time
 
 
 class Recorded(msgspec.Struct, frozen=True, tag="review", tag_field="line", omit_defaults=True):
@@ -59,7 +63,7 @@ class Recorded(msgspec.Struct, frozen=True, tag="review", tag_field="line", omit
     """
 
     id: int
-    time: dt.datetime
+    time: Time
     phase: PhaseName
     generation: str
     kind: tuple[str, str, str]
@@ -81,7 +85,7 @@ class Repeated(msgspec.Struct, frozen=True, tag="repeated", tag_field="line"):
 
     id: int
     count: int
-    last: dt.datetime
+    last: Time
 
 
 class FactsOfKind(msgspec.Struct, frozen=True, tag="kind", tag_field="line"):
@@ -121,7 +125,8 @@ class Damaged(msgspec.Struct, frozen=True):
 
 def is_record(path: Path) -> bool:
     """Tell by its name whether a file is one of a record."""
-    return _NAME.fullmatch(path.name) is not None
+    name = _NAME.fullmatch(path.name)
+    return name is not None and _time(name[1]) is not None
 
 
 def is_snapshot(path: Path) -> bool:
@@ -130,8 +135,17 @@ def is_snapshot(path: Path) -> bool:
 
 
 def start_of(path: Path) -> dt.datetime:
-    """Return when a file of a record was begun, by its name."""
-    return dt.datetime.strptime(path.name.rsplit("-", 2)[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=dt.UTC)
+    """Return when a file of a record (`is_record`) was begun, by its name."""
+    time = _time(path.name.rsplit("-", 2)[1])
+    assert time is not None, path  # noqa: S101 -- `is_record` checked it
+    return time
+
+
+def _time(text: str) -> dt.datetime | None:
+    try:
+        return dt.datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=dt.UTC)
+    except ValueError:
+        return None
 
 
 def read_lines(path: Path) -> Iterator[Line | Damaged]:
@@ -143,7 +157,7 @@ def read_lines(path: Path) -> Iterator[Line | Damaged]:
     with path.open("rb") as file:
         for line in _raw_lines(file):
             try:
-                yield _DECODER.decode(line)
+                yield read_json(_DECODER.decode, line)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 yield Damaged("the line is damaged")
 

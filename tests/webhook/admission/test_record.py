@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import errno
+import gzip
 import json
 import os
 import re
@@ -243,8 +244,10 @@ def test_another_file_begins_after_an_hour_and_is_complete_in_itself(start: Call
 def test_the_oldest_files_are_removed_and_others_stay(start: Callable[..., Worker]) -> None:
     worker = start(most=20_000)
     worker.folder.mkdir()
-    other = worker.folder / "notes.ndjson.gz"
-    other.write_bytes(b"x" * 50_000)
+    # The second is named like a file of a record, but not after a time.
+    others = [worker.folder / name for name in ("notes.ndjson.gz", "gpugate-x-reviews-20260230T990000Z-1.ndjson.gz")]
+    for other in others:
+        other.write_bytes(b"x" * 50_000)
     for number in range(60):
         worker.now = START + dt.timedelta(hours=number)
         worker.recorder.tick()
@@ -252,10 +255,10 @@ def test_the_oldest_files_are_removed_and_others_stay(start: Callable[..., Worke
         worker.review(labels={"long": os.urandom(500).hex()}, name=f"p-{number}")
         worker.loop.run(60)
     worker.write()
-    sizes = [file.stat().st_size for file in worker.files() if file != other]
+    sizes = [file.stat().st_size for file in worker.files() if file not in others]
     assert sum(sizes) <= 20_000
     assert max(line.time for line in worker.lines()) == worker.now
-    assert other.exists()
+    assert all(other.exists() for other in others)
 
 
 def full(*_: object) -> int:
@@ -341,3 +344,33 @@ def test_a_snapshot_of_the_cluster_data_is_written_each_hour(start: Callable[...
     objects = [line.object for line in lines if isinstance(line, FactsObject)]
     assert objects[3]["metadata"] == {"name": "pool-3", "annotations": {"x": "redacted"}}
     assert lines[-1] == FactsEnd(20)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(b'"time": "2026-11-23T10:00:00", "object": null', id="time-without-offset"),
+        pytest.param(b'"time": "2026-11-23T10:00:00Z", "object": {"a": "\\ud800"}', id="half-a-character"),
+        pytest.param(b'"time": "2026-11-23T10:00:00Z", "object": {"a": NaN}', id="not-a-number"),
+        pytest.param(b'"time": "2026-11-23T10:00:00Z", "object": ' + b"[" * 9_000, id="deep-and-truncated"),
+    ],
+)
+def test_a_hostile_line_is_damaged_and_the_others_are_read(tmp_path: Path, line: bytes) -> None:
+    hostile = b'{"line": "review", "id": 1, "phase": "validate", "generation": "", "kind": ["", "v1", "Pod"], "operation": "CREATE", '
+    plain = record_file.encode(record_file.FactsEnd(1))
+    file = tmp_path / "a.ndjson.gz"
+    file.write_bytes(gzip.compress(hostile + line + b"}\n" + plain))
+
+    assert [type(read) for read in read_lines(file)] == [Damaged, record_file.FactsEnd]
+
+
+def test_a_deep_object_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "a.ndjson.gz"
+    file.write_bytes(
+        gzip.compress(b'{"line": "object", "object": {"b": 1, "a": ' + b"[" * 9_000 + b"]" * 9_000 + b"}}\n")
+    )
+
+    (line,) = read_lines(file)
+
+    assert isinstance(line, record_file.FactsObject)
+    assert line.object["b"] == 1
