@@ -24,6 +24,7 @@ KEPT = {
     "tools.command_reference": "one of the generators",
     "tools.policy_page": "one of the generators",
     "tools.sdk_page": "one of the generators",
+    "webhook.bundle.archive": "reads hostile bytes, without files and connections",
     "webhook.own_policies.load": "imported only if there are policies outside the library",
     "webhook.testing.pytest_plugin.builders": "fixtures for users, with an API of their own",
     "webhook.testing.pytest_plugin.fixtures": "fixtures for users, without what they import on first use",

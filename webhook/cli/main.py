@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "policies": _Command("cli.policies", "list all policies"),
     "new-policy": _Command("cli.new_policy", "create the files of a policy of your own"),
     "config": _Command("config.command", "show the configuration, create a project file"),
+    "bundle": _Command("bundle.command", "push or pull policies as an artifact in an OCI registry"),
     "schema": _Command("cli.schema", "list the schemas that check uses, and add more"),
     "registration": _Command("registration.command", "print the webhook configurations and RBAC to apply"),
     "doctor": _Command("operate.doctor_command", "diagnose an installed webhook"),

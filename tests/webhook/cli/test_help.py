@@ -23,7 +23,7 @@ _EXAMPLE: Final = re.compile(r"^ .*?\bgpugate ([^|>&)\n]+)", re.MULTILINE)
 _IMPERATIVES: Final = frozenset(
     {
         *("Add", "Answer", "Check", "Create", "Delete", "Diagnose", "Explain", "List", "Look", "Measure", "Operate"),
-        *("Print", "Report", "Run", "Say", "Serve", "Show", "Turn", "Undo", "Use", "Wait", "Write"),
+        *("Print", "Pull", "Push", "Report", "Run", "Say", "Serve", "Show", "Turn", "Undo", "Use", "Wait", "Write"),
     }
 )
 

@@ -36,6 +36,7 @@ COMMANDS = [
     "policies",
     "new-policy",
     "config",
+    "bundle",
     "schema",
     "registration",
     "doctor",
