@@ -26,6 +26,7 @@ SECTIONS: Final = {
         "docs/audit",
         "docs/how-to/idle-gpus",
         "docs/how-to/fleet",
+        "docs/how-to/fleet-metrics",
         "docs/install",
         "docs/how-to/roll-out",
         "docs/how-to/many-clusters",

@@ -268,11 +268,24 @@ class TestToggles:
             ("metrics.serviceMonitor.enabled=true", "ServiceMonitor", NAME),
             ("metrics.prometheusRule.enabled=true", "PrometheusRule", NAME),
             ("metrics.dashboard.enabled=true", "ConfigMap", f"{NAME}-dashboard"),
+            ("metrics.fleetRules.enabled=true", "PrometheusRule", f"{NAME}-fleet"),
+            ("metrics.fleetDashboard.enabled=true", "ConfigMap", f"{NAME}-fleet-dashboard"),
         ],
     )
     def test_monitoring_objects_are_optional(self, render: Render, flag: str, kind: str, name: str) -> None:
         assert (kind, name) in render("--set", flag)
         assert (kind, name) not in render()
+
+    def test_recording_rules_are_optional_groups_beside_the_alerts(self, render: Render) -> None:
+        def groups(flags: str, name: str = NAME) -> list[Json]:
+            return list(render("--set", flags)["PrometheusRule", name]["spec"]["groups"])
+
+        on = "metrics.prometheusRule.enabled=true"
+        written = yaml.safe_load((CHART / "files" / "recording-rules.yaml").read_text())["groups"]
+        across = yaml.safe_load((CHART / "files" / "fleet-rules.yaml").read_text())["groups"]
+        assert [group["name"] for group in groups(on)] == ["gpugate"]
+        assert groups(f"{on},metrics.prometheusRule.recordingRules=true")[1:] == written
+        assert groups("metrics.fleetRules.enabled=true", f"{NAME}-fleet") == across
 
     @pytest.mark.parametrize("hook", ["wait", "cleanup"])
     def test_hooks_are_optional(self, render: Render, hook: str) -> None:
