@@ -149,7 +149,7 @@ def rights() -> _Object:
 def values_schema(schema: _Object) -> _Object:
     """Return the schema of the chart's values with that of `policy` in it: all of a policy file but apiVersion and kind.
 
-    `policy.shadow` is another policy file, which has no shadow.
+    `policy.shadow` is another policy file, which has no shadow. `policy.bundle` names a policy file in a registry.
 
     It is of draft-07, which Helm 3 and 4 both know. Its definitions stand behind the others, and begin with `Policy`.
     """
@@ -172,10 +172,24 @@ def values_schema(schema: _Object) -> _Object:
     same = {key: {"$ref": f"#/definitions/{_DEFINITIONS}/properties/{key}"} for key in properties}
     definitions = {_SHADOW: {**definitions[_DEFINITIONS], "properties": same}, **definitions}
     properties["shadow"] = {"anyOf": [{"$ref": f"#/definitions/{_SHADOW}"}, {"type": "null"}]}
+    properties["bundle"] = _BUNDLE
     others = {
         name: definition for name, definition in schema["definitions"].items() if not name.startswith(_DEFINITIONS)
     }
     return {**schema, "definitions": {**others, **definitions}}
+
+
+_SECRET: Final = {"type": "string", "maxLength": 253}
+_BUNDLE: Final[_Object] = {
+    "type": ["object", "null"],
+    "additionalProperties": False,
+    "properties": {
+        "reference": {"type": "string", "pattern": "^(|[^@\\s]+@sha256:[0-9a-f]{64})$"},
+        "key": {"type": "string", "pattern": "^(|\\s*-----BEGIN PUBLIC KEY-----[\\s\\S]*)$"},
+        "keySecret": _SECRET,
+        "pullSecret": _SECRET,
+    },
+}
 
 
 def _ids() -> _Object:

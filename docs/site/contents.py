@@ -30,6 +30,7 @@ SECTIONS: Final = {
         "docs/install",
         "docs/how-to/roll-out",
         "docs/how-to/many-clusters",
+        "docs/how-to/policy-bundles",
         "docs/how-to/run-the-webhook",
         "docs/image",
         "docs/client-certificates",

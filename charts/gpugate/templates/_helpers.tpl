@@ -111,7 +111,7 @@ default
 
 {{/* The policy file. `mergeOverwrite` would drop empty and false values, such as `mode: off` in YAML 1.1. */}}
 {{- define "gpugate.policyFile" -}}
-{{- $policy := omit (deepCopy .Values.policy) "shadow" }}
+{{- $policy := omit (deepCopy .Values.policy) "shadow" "bundle" }}
 {{- $_ := set $policy "apiVersion" "gpugate.dev/v1" }}
 {{- $_ := set $policy "kind" "PolicyConfig" }}
 {{- toPrettyJson $policy }}
@@ -146,6 +146,131 @@ default
 {{- end }}
 {{- range $key, $value := .Values.cluster.labels }}
 - {{ printf "--cluster-label=%s=%s" $key $value | quote }}
+{{- end }}
+{{- end }}
+
+{{/* Reference of the policy bundle, or empty. */}}
+{{- define "gpugate.bundle" -}}
+{{- dig "bundle" "reference" "" .Values.policy }}
+{{- end }}
+
+{{/* The policy file in the containers. */}}
+{{- define "gpugate.policyFilePath" -}}
+{{- if include "gpugate.bundle" . -}}
+/etc/gpugate/bundle/current/policy.yaml
+{{- else -}}
+/etc/gpugate/policy/policy.yaml
+{{- end }}
+{{- end }}
+
+{{/* The container that pulls the policy bundle. It has no token of the ServiceAccount. */}}
+{{- define "gpugate.bundleContainer" -}}
+- name: bundle
+  {{- include "gpugate.containerSettings" . | nindent 2 }}
+  args:
+    - bundle
+    - pull
+    - {{ include "gpugate.bundle" . | quote }}
+    - /etc/gpugate/bundle/current
+    {{- if include "gpugate.bundleHasKey" . }}
+    - --key=/etc/gpugate/bundle-key/cosign.pub
+    {{- end }}
+  {{- if dig "bundle" "pullSecret" "" .Values.policy }}
+  env:
+    - name: DOCKER_CONFIG
+      value: /etc/gpugate/bundle-login
+  {{- end }}
+  resources:
+    requests:
+      cpu: 50m
+      memory: 96Mi
+    limits:
+      memory: 256Mi
+  volumeMounts:
+    - name: tmp
+      mountPath: /tmp
+    - name: bundle
+      mountPath: /etc/gpugate/bundle
+    {{- if include "gpugate.bundleHasKey" . }}
+    - name: bundle-key
+      mountPath: /etc/gpugate/bundle-key
+      readOnly: true
+    {{- end }}
+    {{- if dig "bundle" "pullSecret" "" .Values.policy }}
+    - name: bundle-login
+      mountPath: /etc/gpugate/bundle-login
+      readOnly: true
+    {{- end }}
+{{- end }}
+
+{{- define "gpugate.bundleHasKey" -}}
+{{- if or (dig "bundle" "key" "" .Values.policy) (dig "bundle" "keySecret" "" .Values.policy) }}true{{- end }}
+{{- end }}
+
+{{/* Mounts of the container that uses the policy file. */}}
+{{- define "gpugate.policyMounts" -}}
+{{- if include "gpugate.bundle" . -}}
+- name: bundle
+  mountPath: /etc/gpugate/bundle
+  readOnly: true
+- name: token
+  mountPath: /var/run/secrets/kubernetes.io/serviceaccount
+  readOnly: true
+{{- else -}}
+- name: policy
+  mountPath: /etc/gpugate/policy
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{/* Volumes of the policy file. With a bundle, only the container that uses it has the token of the ServiceAccount. */}}
+{{- define "gpugate.policyVolumes" -}}
+{{- if include "gpugate.bundle" . -}}
+{{- $bundle := .Values.policy.bundle -}}
+- name: bundle
+  emptyDir:
+    sizeLimit: 64Mi
+- name: token
+  projected:
+    sources:
+      - serviceAccountToken:
+          path: token
+          expirationSeconds: 3607
+      - configMap:
+          name: kube-root-ca.crt
+          items:
+            - key: ca.crt
+              path: ca.crt
+      - downwardAPI:
+          items:
+            - path: namespace
+              fieldRef:
+                apiVersion: v1
+                fieldPath: metadata.namespace
+{{- if $bundle.keySecret }}
+- name: bundle-key
+  secret:
+    secretName: {{ $bundle.keySecret | quote }}
+    items:
+      - key: cosign.pub
+        path: cosign.pub
+{{- else if $bundle.key }}
+- name: bundle-key
+  configMap:
+    name: {{ include "gpugate.fullname" . }}-bundle-key
+{{- end }}
+{{- with $bundle.pullSecret }}
+- name: bundle-login
+  secret:
+    secretName: {{ . | quote }}
+    items:
+      - key: .dockerconfigjson
+        path: config.json
+{{- end }}
+{{- else -}}
+- name: policy
+  configMap:
+    name: {{ include "gpugate.fullname" . }}-policy
 {{- end }}
 {{- end }}
 
