@@ -113,6 +113,27 @@ HARMFUL = {
         ("--set", "webhooks.onlyNamespaces={kube-system,guard}"),
         "webhooks.onlyNamespaces contains only excluded namespaces",
     ),
+    "policies beside a bundle": (
+        ("--set", f"policy.bundle.reference=ghcr.io/acme/p@sha256:{'a' * 64}", "--set", "policy.target.karpenter=1.9"),
+        "policy.bundle contains the policy file, and policy.target is set too",
+    ),
+    "a mode beside a bundle": (
+        ("--set", f"policy.bundle.reference=ghcr.io/acme/p@sha256:{'a' * 64}", "--set", "policy.mode=enforce"),
+        "policy.bundle contains the policy file, and policy.mode is set too",
+    ),
+    "two keys of a bundle": (
+        (
+            "--set",
+            f"policy.bundle.reference=ghcr.io/acme/p@sha256:{'a' * 64}",
+            "--set",
+            "policy.bundle.keySecret=k,policy.bundle.key=-----BEGIN PUBLIC KEY-----",
+        ),
+        "policy.bundle.key and policy.bundle.keySecret are both set",
+    ),
+    "a key without a bundle": (
+        ("--set", "policy.bundle.keySecret=k"),
+        "policy.bundle has no reference",
+    ),
     "policies without an organisation": (
         ("--set", "policies.configMap=own"),
         "policies.configMap is set without policies.organisation",
