@@ -131,10 +131,10 @@ $(BROWSER)/.ready: requirements/browser.txt
 	@$(BROWSER)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/browser.txt
 	@touch $@
 
-engines: $(ENGINES)/.ready $(LINKS) ## The fleet report on a real Spark agrees row by row with DuckDB (needs Java 17)
+engines: $(ENGINES)/.ready $(LINKS) ## The fleet report on a real Spark and ClickHouse agrees row by row with DuckDB (needs Java 17); TRINO=URL adds a server
 	@command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -qq -y --no-install-recommends default-jre-headless >/dev/null; } || \
 		{ echo "error: java is missing; on Debian: apt-get install default-jre-headless" >&2; exit 1; }
-	PYTHONPATH=src SPARK_LOCAL_IP=127.0.0.1 $(ENGINES)/bin/python -m pytest -q tests/engines $(if $(K),-k "$(K)")
+	PYTHONPATH=src SPARK_LOCAL_IP=127.0.0.1 TRINO='$(TRINO)' $(ENGINES)/bin/python -m pytest -q tests/engines $(if $(K),-k "$(K)")
 
 $(ENGINES)/.ready: requirements/engines.txt
 	@$(PYTHON) -m venv $(ENGINES)

@@ -96,7 +96,8 @@ def views(tables: Mapping[str, Any], window: Window) -> Tables:
         "fleet_totals": current.aggregate(
             clusters=current.count(),
             without_cost=current.spend_usd.isnull().cast("int64").sum().coalesce(0),
-            coverage=current.coverage.min(),
+            # ClickHouse has 0 for the minimum of no rows of a column that is never null.
+            coverage=(current.count() > 0).ifelse(current.coverage.min(), ibis.null("float64")),
             **_sums(current, "spend_usd", "allocated_usd", "unallocated_usd"),
         ),
         "fleet_clusters": current.select(
@@ -124,6 +125,15 @@ def views(tables: Mapping[str, Any], window: Window) -> Tables:
 
 def _floor_day(at: Any) -> Any:
     return ((at - at % DAY) / DAY).cast("int64")
+
+
+def _union(*parts: Any) -> Any:
+    """Return the rows of all parts, whose columns may differ in whether they can be null.
+
+    Ibis refuses a union of such columns, and engines differ in them: the tables of ClickHouse declare what is never null.
+    """
+    types = {name: kind.copy(nullable=True) for name, kind in parts[0].schema().items()}
+    return ibis.union(*(part.select(**{name: part[name].cast(kind) for name, kind in types.items()}) for part in parts))
 
 
 def _latest(runs: Any, by: list[str]) -> Any:
@@ -227,7 +237,7 @@ def _regressions(current: Any, base: Any) -> Any:
         "cluster", figure=ibis.literal("coverage, percent"), before=pair.then_coverage * 100, now=pair.coverage * 100,
         change=(pair.then_coverage - pair.coverage) * 100, caveat=ibis.literal(""),
     )  # fmt: skip
-    worse = ibis.union(*rows, fell)
+    worse = _union(*rows, fell)
     worse = worse.filter(worse.change > _CENT)
     worse = worse.mutate(change=worse.now - worse.before)
     return worse.order_by("figure", ibis.desc(worse.change.abs()), "cluster")
@@ -243,7 +253,7 @@ def _policy_regressions(money: Any, current: Any, base: Any) -> Any:
     def of(run_ids: Any, **counts: Any) -> Any:
         return policies.mutate(**counts).join(run_ids, ["cluster", "run_id"])[["cluster", "name", "before", "now"]]
 
-    rows = ibis.union(
+    rows = _union(
         of(both.select("cluster", "run_id"), before=zero, now=objects),
         of(both.select("cluster", run_id=both.then_id), before=objects, now=zero),
     )
@@ -285,10 +295,15 @@ def _daily(counted: Any) -> Any:
     return days.order_by("day")
 
 
+def _number_of(rows: Any) -> Any:
+    """Return the number of rows as a signed integer: a union of those and of the unsigned counts of ClickHouse has neither type."""
+    return rows.cluster.notnull().cast("int64").sum()
+
+
 def _faults(timed: Any, window: Window) -> Any:
     def grouped(rows: Any, fault: str, detail: Any, by: str = "cluster") -> Any:
         return rows.group_by(cluster=rows[by]).aggregate(
-            fault=ibis.literal(fault), runs=rows.count(), detail=detail(rows)
+            fault=ibis.literal(fault), runs=_number_of(rows), detail=detail(rows)
         )
 
     foreign = timed.filter(timed.schema_name != SCHEMA)
@@ -304,10 +319,10 @@ def _faults(timed: Any, window: Window) -> Any:
     )
     known = whole.filter(whole.cluster_uid != "")
     uids = known.group_by("cluster").aggregate(
-        fault=ibis.literal("identity"), runs=known.count(), number=known.cluster_uid.nunique()
+        fault=ibis.literal("identity"), runs=_number_of(known), number=known.cluster_uid.nunique()
     )
     several = uids.filter(uids.number > 1)
-    faults = ibis.union(
+    faults = _union(
         grouped(foreign, "schema", lambda rows: rows.schema_name.min()),
         grouped(future, "future", lambda rows: rows.at.max().cast("string")),
         grouped(clock, "clock", lambda rows: rows.clock_ahead_seconds.max().round().cast("int64").cast("string")),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fleets import NOW, Fleet, Run, Sums, runs_of, write_fleet, write_rows
 
-from gpugate.webhook.audit.tables import SCHEMA
+from gpugate.webhook.audit.tables import SCHEMA, TABLES
 from gpugate.webhook.fleet.evaluate import report_of_engine, report_of_files
 
 if TYPE_CHECKING:
@@ -94,6 +94,23 @@ def test_an_engine_with_the_tables_gives_the_report_of_files(
         for table in ("runs", "money", "objects", "findings", "exemptions"):
             files = f"{fleet[0]}/{table}/*/*/*.parquet"
             database.read_parquet(files, hive_partitioning=False).create(table)
+    from_engine = report_of_engine(f"duckdb://{file}", NOW, 30, SILENT)
+    assert without_source(from_engine) == pytest.approx(without_source(of_fleet))
+
+
+def test_columns_that_are_never_null_give_the_report_of_files(
+    fleet: tuple[Path, Sums], of_fleet: FleetReport, tmp_path: Path
+) -> None:
+    import duckdb  # noqa: PLC0415 -- an extra
+
+    file = tmp_path / "strict.duckdb"
+    with duckdb.connect(file) as database:
+        for table in ("runs", "money", "objects", "findings", "exemptions"):
+            files = f"{fleet[0]}/{table}/*/*/*.parquet"
+            database.read_parquet(files, hive_partitioning=False).create(table)
+            for column in TABLES[table].columns:
+                if not column.nullable:
+                    database.execute(f"ALTER TABLE {table} ALTER {column.name} SET NOT NULL")
     from_engine = report_of_engine(f"duckdb://{file}", NOW, 30, SILENT)
     assert without_source(from_engine) == pytest.approx(without_source(of_fleet))
 
