@@ -41,7 +41,7 @@ from gpugate.webhook.simulate.model import ProposedExemption, Simulation, worst_
 from gpugate.webhook.simulate.recorded import Current, RecordReplay, record_files
 from gpugate.webhook.simulate.replay import Replay, Side, Workload
 from gpugate.webhook.simulate.shadow import Shadow, ShadowError, read_document, read_servers
-from gpugate.webhook.simulate.stored import Kept, stored_changes
+from gpugate.webhook.simulate.stored import Kept, finished_jobs, stored_changes
 from gpugate.webhook.simulate.summary import summarized
 
 if TYPE_CHECKING:
@@ -402,7 +402,8 @@ def _changes_of(stored: _Stored, candidate: Ruleset, prices: Prices) -> Iterator
     inventory, report = stored.candidate.inventory, stored.candidate.report
     config = candidate.config
     money = cost_of(inventory, report.audited, prices, config.platform, config.target)
-    yield from stored_changes(stored.current.report, report, money.allocated if money else {})
+    allocated = money.allocated if money else {}
+    yield from stored_changes(stored.current.report, report, allocated, finished_jobs(stored.source))
 
 
 def _gaps(stored: _Stored) -> Iterator[NotEvaluated]:

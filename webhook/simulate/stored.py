@@ -6,20 +6,24 @@ Pods of templates that exist only as a template today: the next run of a CronJob
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.objects import JOB
 from gpugate.webhook.audit.model import Action
 from gpugate.webhook.audit.source import NotReadError, Packed
+from gpugate.webhook.report.located import ObjectName
 from gpugate.webhook.simulate.model import Change
 from gpugate.webhook.simulate.replay import Decision, compare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from gpugate.policies.sdk.objects import Kind
     from gpugate.webhook.audit.model import AllocatedGpus, Audited, AuditReport, Cluster, NotEvaluated
     from gpugate.webhook.audit.source import Source, Stored
-    from gpugate.webhook.report.located import ObjectName
+
+_FINAL: Final = frozenset({"Complete", "Failed"})
 
 
 class Kept:
@@ -107,10 +111,37 @@ class _Cost(NamedTuple):
     usd_per_hour: float | None
 
 
+def finished_jobs(source: Source) -> frozenset[ObjectName]:
+    """Return the Jobs that create no more Pods; empty if Jobs cannot be read.
+
+    A Job has finished when it has the condition Complete or Failed (k8s.io/api batch/v1 types.go, JobConditionType, v0.36).
+    """
+    names: set[ObjectName] = set()
+    try:
+        for stored in source.read(JOB):
+            job = Field(stored.object)
+            if any(_is_final(condition) for condition in job["status", "conditions"]):
+                metadata = job["metadata"]
+                names.add(ObjectName(stored.kind.api_version, "Job", metadata["namespace"].text, metadata["name"].text))
+    except NotReadError:
+        pass
+    return frozenset(names)
+
+
+def _is_final(condition: Field) -> bool:
+    return condition["type"].text in _FINAL and condition["status"].text == "True"
+
+
 def stored_changes(
-    current: AuditReport, candidate: AuditReport, allocated: Mapping[ObjectName, Sequence[AllocatedGpus]]
+    current: AuditReport,
+    candidate: AuditReport,
+    allocated: Mapping[ObjectName, Sequence[AllocatedGpus]],
+    finished: Collection[ObjectName] = (),
 ) -> Iterator[Change]:
-    """Yield the owners that two audits of the same objects decide differently, with the GPUs that are allocated to them."""
+    """Yield the owners that two audits of the same objects decide differently, with the GPUs that are allocated to them.
+
+    Owners in `finished` are left out, because nothing creates them or their Pods again.
+    """
     before = {audited.object: audited for audited in current.audited}
     after = {audited.object: audited for audited in candidate.audited}
     for name in {**before, **after}:
@@ -119,7 +150,7 @@ def stored_changes(
             change for change in compare(_decision(old), _decision(new)) if change.current is not change.candidate
         )
         known = new or old
-        if changed and known is not None:
+        if changed and known is not None and name not in finished:
             cost = _cost(allocated.get(name, ()))
             yield Change(
                 name,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from cluster.fake_api_server import FakeApiServer, status
-from simulate.cluster_objects import OBJECTS, workload
+from simulate.cluster_objects import OBJECTS, named, template, workload
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
@@ -140,3 +140,31 @@ def test_an_audit_log_is_evaluated_with_the_objects_of_the_cluster(
         ("DaemonSet", 0, 1, ["ml/agent"]),
         ("StatefulSet", 0, 1, ["ml/vllm"]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("status", "counts"),
+    [
+        ({}, True),
+        ({"active": 1}, True),
+        ({"conditions": [{"type": "Complete", "status": "False"}]}, True),
+        ({"conditions": [{"type": "FailureTarget", "status": "True"}]}, True),
+        ({"conditions": [{"type": "SuccessCriteriaMet", "status": "True"}, {"type": "Complete", "status": "True"}]}, False),
+        ({"conditions": [{"type": "Failed", "status": "True"}]}, False),
+    ],
+    ids=["new", "running", "not complete", "failing", "complete", "failed"],
+)  # fmt: skip
+def test_a_job_counts_until_it_has_finished(
+    simulate: Callable[..., Any], api: FakeApiServer, status: dict[str, Any], *, counts: bool
+) -> None:
+    """Nothing creates a finished Job or its Pods again."""
+    spec = {"template": {"spec": {**template(1)["spec"], "restartPolicy": "Never"}}}
+    job = KINDS["batch", "Job"]
+    api.serve("batch", ("v1",), "Job", job.plural, namespaced=job.namespaced)
+    put(api, [{**named("batch/v1", "Job", "once", spec), "status": status}])
+    ran = simulate("-o", "json")
+    assert ran.code == 0, ran.err
+    changed = [change["object"]["name"] for change in json.loads(ran.out)["changes"]]
+
+    assert ("once" in changed) is counts
+    assert "web" in changed
