@@ -51,6 +51,10 @@ class Health:
         """Return a metric, summed over what the labels leave open."""
         return total(self._read("/metrics"), name, labels)
 
+    def exposition(self) -> str:
+        """Return all metrics in the text format."""
+        return self._read("/metrics")
+
     def shadow(self) -> bytes:
         """Return what its shadow policy file would decide differently, as JSON."""
         return self._read("/shadow").encode()

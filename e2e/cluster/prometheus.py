@@ -1,4 +1,4 @@
-"""A real Prometheus on loopback, with a history that promtool wrote, or with what it scrapes."""
+"""A real Prometheus on loopback: with a history that promtool wrote, with what it scrapes, or with a configuration."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def running_prometheus(folder: Path, history: Iterable[str], flags: Sequence[str
     ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 -- built by us
     assert not ran.returncode, ran.stderr
     metrics.unlink()
-    with _running(folder, {}, flags) as url:
+    with configured_prometheus(folder, {}, flags) as url:
         yield url
 
 
@@ -60,12 +60,19 @@ def scraping_prometheus(folder: Path, target: str) -> Iterator[str]:
         "global": {"scrape_interval": "1s", "query_log_file": str(folder / "queries.log")},
         "scrape_configs": [scraped],
     }
-    with _running(folder, config, ()) as url:
+    with configured_prometheus(folder, config, ()) as url:
         yield url
 
 
 @contextmanager
-def _running(folder: Path, config: object, flags: Sequence[str]) -> Iterator[str]:
+def configured_prometheus(folder: Path, config: object, flags: Sequence[str] = ()) -> Iterator[str]:
+    """Run a Prometheus with a configuration until the end; return its address.
+
+    Args:
+        folder: an empty folder for its data.
+        config: the content of its configuration file.
+        flags: further flags of the server.
+    """
     # JSON is YAML.
     (folder / "prometheus.yml").write_text(json.dumps(config), encoding="utf-8")
     (port,) = free_ports(1)
