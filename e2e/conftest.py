@@ -50,6 +50,7 @@ BESIDE = (
     "test_certs",
     "test_control_plane",
     "test_operate",
+    "test_prometheus_fleet",
 )
 
 # Folders that have a target of their own and need what others do not; `-k` with their name asks for them all the same.
