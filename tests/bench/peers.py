@@ -4,6 +4,8 @@ All evaluate the same Pod, which all allow: gpugate with its whole library, Gate
 API server with the same five rules as ValidatingAdmissionPolicies. Reviews are sent to the webhooks directly, over TLS
 connections that stay open, and as Pods with `dryRun=All` through the API server, which asks one of them at a time. Each
 repetition measures all in turns, so that a slow minute of the machine affects all of them.
+
+`--unmatched` measures instead what a Pod that requests no GPU costs the API server.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import figures
+import unmatched
 from captured import review
 from cluster.api import Api
 from cluster.connections import Connections
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cluster.control_plane import ControlPlane
+    from cluster.served_webhook import ServedWebhook
     from figures import Figure
 
 REPETITIONS: Final = 5
@@ -63,6 +67,13 @@ RULES: Final = {
     "'memory' in c.resources.requests)",
 }
 _DENIED_SECONDS: Final = 60
+_NATIVE: Final = "native policies"
+_THEIRS: Final = "Gatekeeper"
+_GENERATED: Final = "gpugate"
+# The least that a webhook with match conditions costs: one entry with one condition, which the Pod does not fulfil.
+_SHORT: Final = "one short condition"
+_SHORT_CONDITION: Final = "'karpenter.sh/do-not-disrupt' in object.metadata.annotations"
+_METRIC: Final = "gpugate_reviews_total"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +93,7 @@ def main() -> int:
     sys.stdout.write(f"Kubernetes {KUBERNETES}, Gatekeeper {GATEKEEPER_VERSION}, {args.repetitions} repetitions\n")
     measured = []
     try:
-        for each in measure(args.repetitions):
+        for each in (measure_unmatched if args.unmatched else measure)(args.repetitions):
             measured.append(each.figure)
             sys.stdout.write(f"  {figures.line(each)}\n")
             sys.stdout.flush()
@@ -106,12 +117,26 @@ def measure(repetitions: int) -> Iterator[Measured]:
         yield from _figures(cluster.webhooks, runs)
 
 
+def measure_unmatched(repetitions: int) -> Iterator[Measured]:
+    """Measure the CPU time of the API server for a Pod that requests no GPU."""
+    runs: dict[str, list[float]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as name, ExitStack() as running:
+        cluster = running.enter_context(_Cluster.running(Path(name)))
+        for repetition in range(-1, repetitions):
+            for key, value in cluster.unmatched().items():
+                if repetition >= 0:
+                    runs[key].append(value)
+    yield from unmatched.measured(_GENERATED, (_GENERATED, _SHORT, _NATIVE, _THEIRS), runs)
+
+
 class _Cluster:
     """An API server with Gatekeeper and gpugate beside it, neither of them registered."""
 
-    def __init__(self, api: Api, plane: ControlPlane, webhooks: tuple[Webhook, ...]) -> None:
+    def __init__(self, api: Api, plane: ControlPlane, webhooks: tuple[Webhook, ...], ours: ServedWebhook) -> None:
         self.webhooks = webhooks
         self._api = api
+        self._api_server = plane.processes["kube-apiserver"].pid
+        self._ours = ours
         self._pods = Target(plane.url, plane.ca_file, (plane.admin.certificate, plane.admin.key))
 
     @classmethod
@@ -133,9 +158,9 @@ class _Cluster:
             webhooks = (
                 Webhook("gpugate /validate", ours.process.pid, here, "/validate"),
                 Webhook("gpugate /mutate", ours.process.pid, here, "/mutate", mutates=True),
-                Webhook("Gatekeeper", theirs.process.pid, there, "/v1/admit"),
+                Webhook(_THEIRS, theirs.process.pid, there, "/v1/admit"),
             )
-            yield cls(api, plane, webhooks)
+            yield cls(api, plane, webhooks, ours)
 
     def through(self) -> dict[str, float]:
         """Send the Pod through the API server: with nothing registered, with each webhook, with native policies."""
@@ -145,7 +170,7 @@ class _Cluster:
             with self._registered(_configuration(webhook), mutates=webhook.mutates):
                 found |= _named(webhook.name, self._load())
         with self._registered(*_native_policies()):
-            found |= _named("native policies", self._load())
+            found |= _named(_NATIVE, self._load())
         after = self._load()
         base = {count: tuple(map(statistics.fmean, zip(before[count], after[count], strict=True))) for count in before}
         found |= _named("nothing", base)
@@ -155,6 +180,39 @@ class _Cluster:
             if key.endswith(" through mean") and not key.startswith("nothing")
         }
         return found | added
+
+    def unmatched(self) -> dict[str, float]:
+        """Create Pods that request no GPU: with the generated configurations, with native policies, with Gatekeeper."""
+        gatekeeper = self.webhooks[-1]
+        sent: list[float] = []
+
+        @contextmanager
+        def generated() -> Iterator[None]:
+            with self._registered(*self._ours.configurations()):
+                # Those that show when it is registered are sent.
+                before = self._ours.metric(_METRIC, kind="Pod")
+                yield
+                sent.append(self._ours.metric(_METRIC, kind="Pod") - before)
+
+        found = unmatched.measure(
+            self._api_server,
+            self._create_unmatched,
+            {
+                _GENERATED: generated,
+                _SHORT: lambda: self._registered(_configuration(self.webhooks[0], _SHORT_CONDITION)),
+                _NATIVE: lambda: self._registered(*_native_policies()),
+                _THEIRS: lambda: self._registered(_configuration(gatekeeper)),
+            },
+        )
+        if sent != [0]:
+            raise LoadError(f"the API server sent {sent} of the Pods that no policy concerns")
+        return found
+
+    def _create_unmatched(self, requests: int) -> None:
+        namespace = _pod()["metadata"]["namespace"]
+        path = f"/api/v1/namespaces/{namespace}/pods?dryRun=All"
+        request = self._pods.request(path, json.dumps(unmatched.pod(namespace)).encode())
+        keep_alive(self._pods, request, connections=CONNECTIONS, requests=requests)
 
     def _load(self) -> dict[int, tuple[float, float]]:
         """Return mean seconds and rate by the number of connections."""
@@ -235,7 +293,7 @@ def _figures(webhooks: tuple[Webhook, ...], runs: Mapping[str, list[float]]) -> 
         yield Measured(_ratio(f"rate of {theirs.name}, times {webhook.name}", runs, theirs, webhook, "rate"), 0.25)
         yield Measured(_ratio(f"mean of {webhook.name}, times {theirs.name}", runs, webhook, theirs, "mean"), 0.25)
         yield Measured(_ratio(f"CPU of {webhook.name}, times {theirs.name}", runs, webhook, theirs, "cpu"), 0.17)
-    for name in ("nothing", "native policies", *(webhook.name for webhook in webhooks)):
+    for name in ("nothing", _NATIVE, *(webhook.name for webhook in webhooks)):
         yield Measured(figure(f"API server with {name}, {CONNECTIONS} connections", runs[f"{name} through rate"], "/s"))
         yield Measured(figure(f"API server with {name}, mean, 1 connection", runs[f"{name} through mean"], "ms"))
         if name != "nothing":
@@ -267,7 +325,7 @@ def _prepare(api: Api, namespace: str) -> None:
         assert answer.ok, answer.message
 
 
-def _configuration(webhook: Webhook) -> dict[str, Any]:
+def _configuration(webhook: Webhook, condition: str = "") -> dict[str, Any]:
     kind = "MutatingWebhookConfiguration" if webhook.mutates else "ValidatingWebhookConfiguration"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     bundle = base64.b64encode(webhook.target.ca_file.read_bytes()).decode()
@@ -279,6 +337,7 @@ def _configuration(webhook: Webhook) -> dict[str, Any]:
         "sideEffects": "None",
         "timeoutSeconds": 10,
         "admissionReviewVersions": ["v1"],
+        **({"matchConditions": [{"name": "measured", "expression": condition}]} if condition else {}),
     }
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -312,6 +371,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="bench-peers", description="Measure gpugate beside Gatekeeper and native policies."
     )
     parser.add_argument("--repetitions", type=int, default=REPETITIONS, metavar="N", help="default: %(default)s")
+    parser.add_argument(
+        "--unmatched", action="store_true", help="measure what a Pod that requests no GPU costs the API server"
+    )
     parser.add_argument("--save", type=Path, metavar="FILE", help="keep the figures, as JSON")
     return parser
 
