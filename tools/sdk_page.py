@@ -103,7 +103,8 @@ def _signature(name: str, value: Any) -> str:  # Any: a public class or function
         return f"{name}{_arguments(value)}"
     if issubclass(value, Enum):
         return f"{name}: {', '.join(member.name for member in value)}"
-    if issubclass(value, msgspec.Struct):
+    # A struct with a dict caches what it derives. Only the engine creates these, so their arguments are no promise.
+    if issubclass(value, msgspec.Struct) and not value.__struct_config__.dict:
         fields, optional = value.__struct_fields__, len(value.__struct_defaults__)
         required = len(fields) - optional
         return f"{name}({', '.join((*fields[:required], *(f'{field}=...' for field in fields[required:])))})"

@@ -7,11 +7,11 @@ provider v1.14.1 (`karpenter.k8s.aws_ec2nodeclasses.yaml`), `kubernetes/api` v0.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from gpugate.policies.sdk import quantity
 from gpugate.policies.sdk.field import is_unknown
+from gpugate.policies.sdk.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

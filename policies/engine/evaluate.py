@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import traceback
 from contextlib import nullcontext
-from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,7 @@ from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violatio
 from gpugate.policies.sdk.gpu_demand import has_names_of_classes
 from gpugate.policies.sdk.objects import _POD, Operation, Subject, Wrapper
 from gpugate.policies.sdk.policy import Context, Params
-from gpugate.policies.sdk.structs import MutableStruct
+from gpugate.policies.sdk.structs import MutableStruct, replace
 
 if TYPE_CHECKING:
     import datetime as dt

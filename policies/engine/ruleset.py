@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -21,7 +22,7 @@ from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import DEVICE_CLASS
 from gpugate.policies.sdk.platform import CLASSES_KEY
 from gpugate.policies.sdk.policy import PARAMETERS_KEY
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -332,6 +333,10 @@ def _params(policy: Policy, settings: Settings) -> Params:
     Raises:
         ConfigError: they do not fit; at the value that the last section sets.
     """
+    if not settings.params:
+        # A conversion would compile the type first, which takes longer than all else that is done for a policy.
+        with suppress(TypeError, ValueError):  # a parameter is required, which the conversion reports
+            return policy.params()
     within: Path = (*(settings.entry or ("policies", policy.id)), "params")
     try:
         return parse(settings.params, policy.params, within)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.accelerators import PROVISIONED_BY_KARPENTER
@@ -11,7 +10,7 @@ from gpugate.policies.data.instance_types import INSTANCE_TYPE
 from gpugate.policies.sdk import node_pools, scheduling
 from gpugate.policies.sdk.findings import Patch, Patches, Violation
 from gpugate.policies.sdk.node_pools import AWS
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

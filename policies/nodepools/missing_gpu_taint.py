@@ -39,7 +39,6 @@ Kubernetes v1.36 `core/v1` TaintEffect; EC2 types as of 2026-07-20.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.nodepools._accelerators import is_minor, makes, taints_for
@@ -49,6 +48,7 @@ from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, accelerator_taint_ke
 from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.policy import Context, Params, validates
 from gpugate.policies.sdk.scheduling import HARD_EFFECTS
+from gpugate.policies.sdk.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

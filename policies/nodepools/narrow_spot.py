@@ -20,7 +20,6 @@ AWS "Best practices for Amazon EC2 Spot" (flexible about instance types and Avai
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import msgspec
@@ -35,6 +34,7 @@ from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 from gpugate.policies.sdk.scheduling import ZONES
+from gpugate.policies.sdk.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -33,7 +33,6 @@ and node selectors).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -53,7 +52,7 @@ from gpugate.policies.sdk.policy import Params, validates
 from gpugate.policies.sdk.queues import QUEUE_NEEDS, admission
 from gpugate.policies.sdk.scale_targets import template_contexts
 from gpugate.policies.sdk.scheduling import HARD_EFFECTS, tolerated
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import Struct, replace
 from gpugate.policies.sdk.workload_class import CLASS_LABEL, CLASS_NEEDS, workload_class
 
 if TYPE_CHECKING:

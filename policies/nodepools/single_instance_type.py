@@ -32,7 +32,6 @@ Karpenter v1.14.1 `pkg/scheduling/requirement.go`, `requirements.go` (matching, 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import msgspec
@@ -64,6 +63,7 @@ from gpugate.policies.sdk.node_pools import (
 from gpugate.policies.sdk.objects import NODE_CLAIM, NODE_POOL
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
+from gpugate.policies.sdk.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

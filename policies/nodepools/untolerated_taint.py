@@ -42,7 +42,6 @@ workloads", GKE documentation "Run GPUs in GKE Standard node pools", as of 2026-
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.nodepools._accelerators import makes
@@ -66,6 +65,7 @@ from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 from gpugate.policies.sdk.scheduling import HARD_EFFECTS, alternatives, tolerated
+from gpugate.policies.sdk.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,6 @@ again, and each PodDisruptionBudget all workloads and their scalers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, cast
 
@@ -14,7 +13,7 @@ from gpugate.policies.sdk.field import Field, UnknownValueError
 from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.policy import Context, Params
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import AnyContext
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(Struct, frozen=True, dict=True):
     """The known objects of one kind. If not `complete`, further objects may exist."""
 
     items: Sequence[Field]

@@ -223,8 +223,7 @@ class Subject(Struct, frozen=True):
     wrapper: Wrapper | None = None
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True, dict=True):
     """A create, update or delete of one object.
 
     With a `subresource` the request is to that part of the object, and only policies for that part evaluate it. `kind` is

@@ -12,7 +12,6 @@ Sources: Kueue v0.14 `apis/kueue/v1beta1` and `v1beta2` (`localqueue_types.go`, 
 from __future__ import annotations
 
 from collections import ChainMap
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
@@ -25,7 +24,7 @@ from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.gpu_demand import gpu_demand
 from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.scheduling import HARD_EFFECTS, alternatives, is_only, normalized, tolerated
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

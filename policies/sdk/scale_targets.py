@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -14,7 +13,7 @@ from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, GpuDemand, gpu_demand, is_amount
 from gpugate.policies.sdk.objects import GroupVersionKind, Kind, Wrapper
 from gpugate.policies.sdk.pod_templates import pod_templates
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,6 +11,9 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, Final, cast
 
 import msgspec
+from msgspec.structs import replace
+
+__all__ = ["MutableStruct", "Struct", "replace"]
 
 
 class _AsDataclass:

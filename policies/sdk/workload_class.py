@@ -10,7 +10,6 @@ labels), Kubeflow trainer v2.3.0 (its Pods are a JobSet's), JobSet v0.12.0 (`job
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast, get_args
 
 from gpugate.policies.sdk import formats, objects
@@ -20,7 +19,7 @@ from gpugate.policies.sdk.findings import Skip, Stance
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
 from gpugate.policies.sdk.platform import WorkloadClass
 from gpugate.policies.sdk.scheduling import selected
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 
 from gpugate.policies.engine.config import ConfigError, GpugateError, parse
 from gpugate.policies.sdk.field import render
+from gpugate.policies.sdk.structs import replace
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES, read_regular
 from gpugate.webhook.manifests.documents import Document, Positions, read_bytes
 from gpugate.webhook.report.located import BaselineKey, BaselineUse, Located, Report, Sort, Suppressed, SuppressedBy

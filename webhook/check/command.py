@@ -7,12 +7,11 @@ import os
 import sys
 import time
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import Struct, replace
 from gpugate.webhook.check.fixed_files import diff_of, fix_files, fixes_of, write_fixed
 from gpugate.webhook.check.flags import FORMATS, ReportWriter, parser
 from gpugate.webhook.check.gathering import gather_inputs

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from contextlib import suppress
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +19,7 @@ from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement
-from gpugate.policies.sdk.structs import MutableStruct
+from gpugate.policies.sdk.structs import MutableStruct, replace
 from gpugate.webhook.check.ignores import ignores, sift
 from gpugate.webhook.check.locate import Locator
 from gpugate.webhook.check.session import Evaluation

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import Struct, replace
 from gpugate.webhook.check.fix import FixedFile, apply_fixes
 from gpugate.webhook.check.run import numbered
 from gpugate.webhook.cli.options import UsageError

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import Struct, replace
 from gpugate.webhook.cli import options, project_flags
 from gpugate.webhook.cli.identity import add_identity
 from gpugate.webhook.cli.options import Parser, seconds

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import Struct, replace
 from gpugate.webhook.check.run import Beside
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.manifests.inputs import (

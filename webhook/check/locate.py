@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpugate.policies.engine.update_ratchet import keyed_path
 from gpugate.policies.sdk.field import Field, render
 from gpugate.policies.sdk.findings import Other, Stance
+from gpugate.policies.sdk.structs import replace
 from gpugate.webhook.manifests.placeholders import decoded
 from gpugate.webhook.report.located import DocumentLocations, Located, Location, ObjectName, Severity, Sort
 from gpugate.webhook.report.policy_text import patch_groups, reasons

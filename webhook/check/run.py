@@ -7,7 +7,6 @@ for the other; otherwise a chart with two values files would appear to contain e
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine import enforcement
@@ -15,7 +14,7 @@ from gpugate.policies.engine.config import WITHOUT_POLICY
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import Struct, replace
 from gpugate.policies.sdk.unknown_kinds import HelmApplications, UnknownKind
 from gpugate.webhook.check.locate import located_problem
 from gpugate.webhook.check.options import FailOn

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -19,7 +18,7 @@ from gpugate.policies.sdk.field import Field, as_written, render
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind, is_known
 from gpugate.policies.sdk.pod_templates import TEMPLATES
-from gpugate.policies.sdk.structs import MutableStruct, Struct
+from gpugate.policies.sdk.structs import MutableStruct, Struct, replace
 from gpugate.policies.sdk.unknown_kinds import (
     CHART_INSTALLERS,
     WITHOUT_TEMPLATE,

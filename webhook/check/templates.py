@@ -6,12 +6,11 @@ which. In an object that reaches the API server, nothing renders it any more, an
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.field import Unknown, render
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import Struct, replace
 from gpugate.webhook.manifests.documents import SourceText
 from gpugate.webhook.manifests.inputs import Selection
 from gpugate.webhook.manifests.placeholders import TOOLS, Declared, Form, found_in, sealed
@@ -62,8 +61,7 @@ class Placeholder(Struct, frozen=True):
     path: FieldPath
 
 
-@dataclass(frozen=True)
-class Marked:
+class Marked(Struct, frozen=True, dict=True):
     """A manifest whose unknown values are marked, and the placeholders in it."""
 
     manifest: Manifest

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import Struct, replace
 from gpugate.webhook.manifests import json_reader, yaml_reader
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES
 from gpugate.webhook.manifests.placeholders import decoded, encoded, has_control_lines, opens_template

@@ -14,14 +14,13 @@ KServe v0.15.0 (`pkg/controller/v1beta1/inferenceservice/components/predictor.go
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpugate.policies.engine.verdict import Verdict
 from gpugate.policies.sdk.facts import Need, named
 from gpugate.policies.sdk.field import Field, Unknown, UnknownValueError, has_unknown, is_unknown
 from gpugate.policies.sdk.objects import CLUSTER_TRAINING_RUNTIME, GroupVersionKind, Kind, Operation, Request
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import Struct, replace
 from gpugate.policies.sdk.unknown_kinds import training_runtime
 
 if TYPE_CHECKING:

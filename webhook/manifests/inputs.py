@@ -6,7 +6,6 @@ import errno
 import os
 import stat
 import sys
-from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
 from pathlib import Path
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """Which files are wanted, of those that paths stand for.
 
     Attributes:
@@ -37,8 +35,8 @@ class Selection:
 
     exclude: tuple[str, ...] = ()
     force_exclude: bool = False
-    ignored: frozenset[str] = field(default=frozenset(), repr=False)
-    changed: frozenset[str] | None = field(default=None, repr=False)
+    ignored: frozenset[str] = frozenset()
+    changed: frozenset[str] | None = None
 
     def excludes(self, path: str) -> bool:
         """Tell whether a pattern is for a path, or for a directory above it."""

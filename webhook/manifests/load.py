@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import PurePosixPath
@@ -13,7 +12,7 @@ from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.field import Field, TemplateField, has_unknown, is_unknown
 from gpugate.policies.sdk.objects import NODE_POOL, POD, GroupVersionKind
 from gpugate.policies.sdk.pod_templates import TEMPLATES
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import Struct, replace
 from gpugate.policies.sdk.template_views import WORKFLOW_SPECS
 from gpugate.policies.sdk.unknown_kinds import CHART_INSTALLERS, chart_values
 from gpugate.webhook.manifests.documents import Document, Positions, has_head, read_bytes, read_text, texts_between

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from gpugate.policies.sdk.findings import Patches, Stance
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import Struct, replace
 from gpugate.policies.sdk.unknown_kinds import HelmApplications
 from gpugate.webhook.manifests.documents import SourceText
 
