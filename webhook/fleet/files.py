@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import stat
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -17,6 +19,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from fsspec.implementations.local import LocalFileSystem
 
 from gpugate.policies.engine.config import GpugateError
 from gpugate.policies.engine.json_text import read_json
@@ -31,10 +34,11 @@ MOST_BYTES: Final = 256 << 20
 """Larger files are not read."""
 MOST_UNPACKED: Final = 1 << 30
 """Parquet files whose columns take more bytes than this are not read."""
+_VALUE_BYTES: Final = 8
 _AT_ONCE: Final = 16
 """Requests to a bucket at a time; files of a directory are read one after the other, which is faster there."""
-_NAME: Final = re.compile(r"dt=(\d{4}-\d{2}-\d{2})/cluster=([^/]+)/([^/]+)\.(parquet|ndjson)$")
-_DAY: Final = re.compile(r"dt=(\d{4}-\d{2}-\d{2})$")
+_NAME: Final = re.compile(r"dt=([0-9-]{10})/cluster=([^/]+)/([^/]+)\.(parquet|ndjson)$")
+_DAY: Final = re.compile(r"dt=([0-9]{4}-[0-9]{2}-[0-9]{2})$")
 _TYPES: Final[Mapping[str, Any]] = {
     "string": pa.string(),
     "integer": pa.int64(),
@@ -134,11 +138,11 @@ def runs_of(source: Source, first: dt.date, last: dt.date) -> list[RunFile]:
         days = source.files.ls(f"{source.root.rstrip('/')}/runs", detail=False)
         for folder in days:
             day = _DAY.search(folder.rstrip("/"))
-            if day is None or not first.isoformat() <= day[1] <= last.isoformat():
+            if day is None or not first.isoformat() <= day[1] <= last.isoformat() or not _is_date(day[1]):
                 continue
             for path in source.files.find(folder):
                 name = _NAME.search(path)
-                if name is None:
+                if name is None or name[1] != day[1]:
                     continue
                 run = RunFile(source, name[1], name[2], name[3], "parquet" if name[4] == "parquet" else "ndjson")
                 key = run.day, run.cluster, run.run_id
@@ -151,6 +155,14 @@ def runs_of(source: Source, first: dt.date, last: dt.date) -> list[RunFile]:
     except Exception as error:  # noqa: BLE001 -- each library of a bucket has errors of its own
         raise FileError(f"{source.name}: cannot be listed: {_one_line(error)}") from None
     return [runs[key] for key in sorted(runs)]
+
+
+def _is_date(text: str) -> bool:
+    try:
+        dt.date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def read_all(
@@ -193,22 +205,48 @@ def read_file(run: RunFile, table: TableName, columns: Sequence[str]) -> pa.Tabl
     """
     name = f"{run.source.root.rstrip('/')}/{run.of(table)}"
     try:
+        if isinstance(run.source.files, LocalFileSystem):
+            _refuse_irregular(Path(name))
         # One byte more than allowed tells a file that is too large, without a request for its size.
         data = run.source.files.cat_file(name, start=0, end=MOST_BYTES + 1)
     except FileNotFoundError:
         if table in run.filled:
             raise FileError("missing, but the run has rows in this table") from None
         return arrow_schema(column for column in TABLES[table].columns if column.name in columns).empty_table()
+    except FileError:
+        raise
     except Exception as error:  # noqa: BLE001 -- each library of a bucket has errors of its own
         raise FileError(f"cannot be read: {_one_line(error)}") from None
     if len(data) > MOST_BYTES:
         raise FileError(f"larger than {MOST_BYTES >> 20} MiB")
     read = _parquet if run.suffix == "parquet" else _ndjson
-    rows = read(data, TABLES[table], [column for column in TABLES[table].columns if column.name in columns])
+    wanted = [column for column in TABLES[table].columns if column.name in columns]
+    rows = read(data, TABLES[table], wanted)
+    _check_values(rows, wanted)
     for column, value in (("cluster", run.cluster), ("run_id", run.run_id)):
         if len(rows) and not pc.all(pc.equal(rows[column], value)).as_py():
             raise FileError(f"foreign: its rows have another {column} than its path")
     return rows
+
+
+def _refuse_irregular(path: Path) -> None:
+    """Refuse what is not a file: to open a pipe would wait until somebody writes into it."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise FileError("not a regular file")
+
+
+def _check_values(rows: pa.Table, columns: Iterable[Column]) -> None:
+    """Refuse values that an engine fails on or that no sum has a meaning with, for all clusters."""
+    try:
+        rows.validate(full=True)
+    except pa.ArrowException as error:
+        raise FileError(f"truncated or damaged: {_one_line(error)}") from None
+    for column in columns:
+        values = rows[column.name]
+        if values.null_count and not column.nullable and not column.since:
+            raise FileError(f"foreign: column `{column.name}` has no value in some rows")
+        if column.type == "number" and pc.all(pc.is_finite(values)).as_py() is False:
+            raise FileError(f"foreign: column `{column.name}` has a value that is not a finite number")
 
 
 def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
@@ -220,12 +258,18 @@ def _parquet(data: bytes, table: Table, columns: Sequence[Column]) -> pa.Table:
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
         groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
-        if sum(group.total_byte_size for group in groups) > MOST_UNPACKED:
-            raise FileError(f"its columns take more than {MOST_UNPACKED >> 20} MiB")
+        smallest = file.metadata.num_rows * len(columns) * _VALUE_BYTES
+        if max(smallest, sum(group.total_byte_size for group in groups)) > MOST_UNPACKED:
+            raise _too_large()
         schema = file.schema_arrow
         _refuse_foreign(table, {field.name: field.type for field in schema})
         names = [column.name for column in columns if column.name in schema.names]
+        # A text that many rows repeat is in the file once, and stays so until its size in all rows is known.
+        texts = [column.name for column in columns if column.name in names and column.type == "string"]
+        file = pq.ParquetFile(pa.BufferReader(data), metadata=file.metadata, read_dictionary=texts)
         rows = file.read(columns=names, use_threads=False)
+        if sum(_text_bytes(chunk) for column in rows.columns for chunk in column.chunks) > MOST_UNPACKED:
+            raise _too_large()
         arrays = [
             rows[column.name].cast(_TYPES[column.type])
             if column.name in names
@@ -235,6 +279,17 @@ def _parquet(data: bytes, table: Table, columns: Sequence[Column]) -> pa.Table:
         return pa.table(arrays, schema=arrow_schema(columns))
     except (pa.ArrowException, OSError) as error:
         raise FileError(f"truncated or damaged: {_one_line(error)}") from None
+
+
+def _too_large() -> FileError:
+    return FileError(f"its columns take more than {MOST_UNPACKED >> 20} MiB")
+
+
+def _text_bytes(chunk: pa.Array) -> int:
+    """Return the bytes of the texts of a part of a column."""
+    if not pa.types.is_dictionary(chunk.type):
+        return int(chunk.nbytes)
+    return pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0
 
 
 def _refuse_foreign(table: Table, types: Mapping[str, Any]) -> None:
@@ -273,9 +328,11 @@ def _ndjson(data: bytes, table: Table, columns: Sequence[Column]) -> pa.Table:
         values.append(tuple(getattr(row, column.name) for column in columns))
     schema = arrow_schema(columns)
     by_column = zip(*values, strict=True) if values else [()] * len(columns)
-    return pa.table(
-        [pa.array(column, field.type) for column, field in zip(by_column, schema, strict=True)], schema=schema
-    )
+    try:
+        arrays = [pa.array(column, field.type) for column, field in zip(by_column, schema, strict=True)]
+    except (pa.ArrowException, OverflowError) as error:
+        raise FileError(f"foreign schema: {_one_line(error)}") from None
+    return pa.table(arrays, schema=schema)
 
 
 def _row_type(table: Table) -> type[msgspec.Struct]:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+import math
+import os
 from typing import TYPE_CHECKING
 
 import fsspec
@@ -50,6 +53,41 @@ def rename(file: Path) -> None:
     pq.write_table(rows.set_column(index, "cluster", pa.array(["another"] * len(rows))), file)
 
 
+def changed(column: str, values: Callable[[int], pa.Array]) -> Callable[[Path], None]:
+    def harm(file: Path) -> None:
+        rows = pq.read_table(file)
+        index = rows.schema.get_field_index(column)
+        pq.write_table(rows.set_column(index, column, values(len(rows))), file)
+
+    return harm
+
+
+def encode_wrongly(rows: int) -> pa.Array:
+    return pa.Array.from_buffers(pa.string(), rows, pa.array([b"\xff"] * rows, pa.binary()).buffers())
+
+
+def repeat_a_long_text(file: Path) -> None:
+    # Less than a megabyte in the file, and two gigabytes in memory.
+    rows = pq.read_table(file).slice(0, 1)
+    rows = pa.concat_tables([rows] * 4096).combine_chunks()
+    text = pa.DictionaryArray.from_arrays(pa.array([0] * len(rows), pa.int32()), pa.array(["x" * (512 << 10)]))
+    pq.write_table(rows.set_column(rows.schema.get_field_index("region"), "region", text), file)
+
+
+def repeat_rows(file: Path) -> None:
+    pq.write_table(pa.table({"cluster": pa.nulls(30_000_000, pa.int8())}), file)
+
+
+def make_a_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def count_too_far(file: Path) -> None:
+    (line,) = file.read_bytes().splitlines()
+    file.write_bytes(json.dumps({**json.loads(line), "findings": 2**63}).encode() + b"\n")
+
+
 def remove_newline(file: Path) -> None:
     file.write_bytes(file.read_bytes().rstrip(b"\n"))
 
@@ -71,6 +109,26 @@ def drop_column(file: Path) -> None:
         ("parquet", foreign, "foreign schema: no column `cluster` and "),
         ("parquet", retype, "foreign schema: column `spend_usd` is string instead of number"),
         ("parquet", rename, "foreign: its rows have another cluster than its path"),
+        (
+            "parquet",
+            changed("region", lambda rows: pa.nulls(rows, pa.string())),
+            "foreign: column `region` has no value in some rows",
+        ),
+        (
+            "parquet",
+            changed("spend_usd", lambda rows: pa.array([math.nan] * rows)),
+            "foreign: column `spend_usd` has a value that is not ",
+        ),
+        (
+            "parquet",
+            changed("spend_usd", lambda rows: pa.array([math.inf] * rows)),
+            "foreign: column `spend_usd` has a value that is not ",
+        ),
+        ("parquet", changed("region", encode_wrongly), "truncated or damaged: "),
+        ("parquet", repeat_a_long_text, "its columns take more than 1024 MiB"),
+        ("parquet", repeat_rows, "its columns take more than 1024 MiB"),
+        ("parquet", make_a_pipe, "not a regular file"),
+        ("ndjson", count_too_far, "foreign schema: "),
         ("ndjson", truncate, "truncated: its last line, 1, is incomplete"),
         ("ndjson", remove_newline, "truncated: its last line, 1, is incomplete"),
         ("ndjson", add_text, "foreign schema or damaged: line 2: "),
@@ -85,9 +143,25 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_read(
     harm(file)
     problems: list[str] = []
     runs = runs_of(open_source(str(tmp_path)), NOW.date(), NOW.date())
-    tables = [*read_all(runs, "runs", ("cluster", "run_id", "spend_usd"), problems)]
+    tables = [*read_all(runs, "runs", ("cluster", "run_id", "region", "findings", "spend_usd"), problems)]
     assert [table["cluster"].to_pylist() for table in tables] == [["cluster-001"]]
     assert [text.partition(problem)[:2] for text in problems] == [(f"{file}: ", problem)]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("dt=2026-13-45/cluster=a/r.parquet", id="no-day"),
+        pytest.param("dt=2026-11-23/dt=2026-13-45/cluster=a/r.parquet", id="no-day-below-a-day"),
+        pytest.param("dt=\uff12\uff10\uff12\uff16-11-23/cluster=a/r.parquet", id="digits-of-another-script"),
+    ],
+)
+def test_a_path_that_no_audit_writes_is_passed_over(tmp_path: Path, path: str) -> None:
+    write_fleet(tmp_path, Fleet(clusters=2, days=1, objects=4))
+    file = tmp_path / "runs" / path
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"")
+    assert report_of_files([str(tmp_path)], NOW, 30, SILENT).totals.clusters == 2
 
 
 def test_a_missing_file_of_a_table_is_named(tmp_path: Path) -> None:
