@@ -25,7 +25,7 @@ from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import Known, NoFacts, Unavailable
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.objects import DEVICE_CLASS, NODE_POOL
-from gpugate.webhook.admission import record_file
+from gpugate.webhook.admission import record_file, recorder
 from gpugate.webhook.admission.gate import Gate, Rules
 from gpugate.webhook.admission.record_file import (
     Damaged,
@@ -195,6 +195,39 @@ def test_what_a_policy_may_decide_by_makes_another_line(start: Callable[..., Wor
         worker.loop.run(1)
     worker.write()
     assert len(worker.lines()) == 4
+
+
+def test_another_write_of_the_same_object_is_counted(start: Callable[..., Worker]) -> None:
+    worker = start()
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": {}}
+    for number in range(3):
+        metadata = {"name": "p", "namespace": "n", "resourceVersion": str(number), "uid": f"u-{number}"}
+        worker.review({**pod, "metadata": metadata, "status": {"observedGeneration": number}})
+        worker.loop.run(1)
+    worker.write()
+    (repeated,) = worker.lines(Repeated)
+    assert (len(worker.lines()), repeated.count) == (1, 2)
+
+
+def test_a_later_review_of_a_known_object_is_known_longer(
+    start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "_MOST_REMEMBERED", 2)
+    worker = start()
+    for name in ("a", "b", "a", "c", "a", "b"):
+        worker.review(name=name)
+        worker.loop.run(1)
+    worker.write()
+    # What was known for the longest time without a review is forgotten: `b`, when `c` came.
+    assert [line.object["metadata"]["name"] for line in worker.lines()] == ["a", "b", "c", "b"]
+    assert [(repeated.id, repeated.count) for repeated in worker.lines(Repeated)] == [(0, 2)]
+
+
+def test_more_lines_than_the_disk_accepts_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_file, "_MOST_QUEUED", 100)
+    folder = Folder(tmp_path, "host-0", 1 << 20, 1 << 20)
+    writer = record_file.RecordWriter(folder, "reviews", lambda *_: None, record_file.Head("", "", START))
+    assert [writer.put(0, b"x" * size, START, 1) for size in (60, 40, 1)] == [True, True, False]
 
 
 def test_a_fraction_of_the_reviews_is_recorded(start: Callable[..., Worker]) -> None:
