@@ -181,7 +181,7 @@ class Evaluation:
         parent = self.request.parent if whole else None
         due = ruleset.due(parent or kind, subresource, operation, mutating=mutating)
         requested = self.request.requested_kind
-        if whole and requested is not None and requested.kind == kind.kind and requested != kind:
+        if whole and requested is not None and _is_other_version(requested, kind):
             # The API server may have converted the object, and a rule may apply to the version that the user sent.
             sent = ruleset.due(requested, subresource, operation, mutating=mutating)
             due = ruleset.due_of((*due.bound, *(bound for bound in sent.bound if bound not in due.bound)))
@@ -576,6 +576,11 @@ def _too_large(request: Request, evaluation: Evaluation) -> tuple[Violation, ...
         return None
     excesses = bounds.too_large(request.written, request.old_subjects)
     return evaluation.refuse(excesses, request.written) if excesses else None
+
+
+def _is_other_version(requested: GroupVersionKind, kind: GroupVersionKind) -> bool:
+    # Only of one group: no shape is known for the object of another group, and rules rely on shapes.
+    return requested != kind and (requested.group, requested.kind) == (kind.group, kind.kind)
 
 
 def _malformed(request: Request, evaluation: Evaluation) -> tuple[Violation, ...]:
