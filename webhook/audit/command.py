@@ -9,15 +9,13 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.data.instance_types import load_instance_types
 from gpugate.policies.engine.config import PolicyConfig, near_misses
-from gpugate.policies.engine.json_text import read_json
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.audit.anonymize import anonymize, anonymize_comparison, pseudonyms
 from gpugate.webhook.audit.compare import compare
@@ -37,6 +35,7 @@ from gpugate.webhook.audit.gpu_usage import measure, with_usage
 from gpugate.webhook.audit.history import Run, append
 from gpugate.webhook.audit.identity import identified, new_run_id
 from gpugate.webhook.audit.idle_findings import with_idle_findings
+from gpugate.webhook.audit.installed_policy_file import installed_policy_file
 from gpugate.webhook.audit.live import LiveSource, Throttle
 from gpugate.webhook.audit.model import Action
 from gpugate.webhook.audit.prometheus import Login
@@ -58,7 +57,7 @@ from gpugate.webhook.cli.selection import selected
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.credentials import context_name
 from gpugate.webhook.cluster.discovery import resource_name
-from gpugate.webhook.cluster.errors import ApiError, CallError
+from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.cluster.options import choose_cluster
 from gpugate.webhook.manifests.catalogue_file import read_catalogue, with_catalogue
 from gpugate.webhook.manifests.policy_file import (
@@ -257,34 +256,12 @@ def _refuse(args: argparse.Namespace) -> None:
 _DEFAULTS: Final = {"prometheus_window", "prometheus_timeout"}
 
 
-_KEY: Final = "policy.yaml"
-_LABEL: Final = {"labelSelector": "app.kubernetes.io/name=gpugate"}
-_EVERYWHERE: Final = "/api/v1/configmaps"
-_USUAL: Final = "/api/v1/namespaces/gpugate/configmaps"
-
-
 class Rules(NamedTuple):
     """The ruleset, the generation of its policy file, and a remark on the source of the file."""
 
     ruleset: Ruleset
     generation: str
     remark: str
-
-
-class _ConfigMap(msgspec.Struct):
-    metadata: dict[str, Any]
-    data: dict[str, str] | None = None
-
-    @property
-    def name(self) -> str:
-        return f"ConfigMap {self.metadata['namespace']}/{self.metadata['name']}"
-
-
-class _ConfigMaps(msgspec.Struct):
-    items: list[_ConfigMap]
-
-
-_CONFIG_MAPS: Final = msgspec.json.Decoder(_ConfigMaps)
 
 
 class Wanted(NamedTuple):
@@ -340,40 +317,16 @@ def rules(wanted: Wanted, connection: Connection | None) -> Rules:
         return Rules(ruleset, generation(data), f"policy file {wanted.file}")
     if wanted.installed and connection is None:
         raise UsageError("--with-installed needs a cluster: remove --from, or set --policy-file")
-    installed = _installed(connection, requested=wanted.installed) if connection else "no policy file was given"
+    installed = (
+        installed_policy_file(connection, requested=wanted.installed) if connection else "no policy file was given"
+    )
     if isinstance(installed, str):
         ruleset = load_policy_file(None, wanted.bound, cluster=wanted.cluster)
         return Rules(ruleset, SHIPPED, f"{installed}: every policy has its shipped mode")
-    data = (installed.data or {})[_KEY].encode()
-    ruleset = parse_policy_file(Path(f"{installed.name}, {_KEY}"), data, wanted.bound, wanted.cluster)
-    return Rules(ruleset, generation(data), f"policy file of {installed.name}")
-
-
-def _installed(connection: Connection, *, requested: bool) -> _ConfigMap | str:
-    """Return the ConfigMap of the chart, or why there is none."""
-    try:
-        config_maps = _config_maps(connection)
-    except (CallError, msgspec.DecodeError) as error:
-        if requested:
-            raise UsageError(f"--with-installed: the policy file cannot be read: {error}") from None
-        return "no policy file was given, and the installed one cannot be read"
-    holding = [config_map for config_map in config_maps if _KEY in (config_map.data or {})]
-    if len(holding) > 1:
-        names = ", ".join(config_map.name for config_map in holding)
-        raise UsageError(f"several policy files are installed ({names}): select one with --policy-file")
-    if requested and not holding:
-        raise UsageError(f"--with-installed: no ConfigMap with the label {_LABEL['labelSelector']} contains {_KEY}")
-    return holding[0] if holding else "no policy file was given, and none is installed"
-
-
-def _config_maps(connection: Connection) -> list[_ConfigMap]:
-    try:
-        answer = connection.read(_EVERYWHERE, _LABEL)
-    except ApiError as error:
-        if error.code != 403:
-            raise
-        answer = connection.read(_USUAL, _LABEL)
-    return read_json(_CONFIG_MAPS.decode, answer).items
+    ruleset = parse_policy_file(
+        Path(f"{installed.source}, {installed.key}"), installed.data, wanted.bound, wanted.cluster
+    )
+    return Rules(ruleset, generation(installed.data), f"policy file of {installed.source}")
 
 
 def rights(ruleset: Ruleset, args: argparse.Namespace) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     Run = Callable[..., Any]
 
+CONFIGURATION, CONFIGURATIONS = "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"
 POLICY = "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\nmode: {}\n"
 
 
@@ -51,8 +52,8 @@ def audit(api: FakeApiServer, gpugate: Run, tmp_path: Path) -> Run:
     return run
 
 
-def install(api: FakeApiServer, name: str, mode: str) -> None:
-    config_map = named("ConfigMap", name, "gpugate")
+def install(api: FakeApiServer, name: str, mode: str, namespace: str = "gpugate") -> None:
+    config_map = named("ConfigMap", name, namespace)
     api.store.put(("", "configmaps"), {**config_map, "data": {"policy.yaml": POLICY.format(mode)}})
 
 
@@ -86,6 +87,38 @@ def test_the_installed_policy_file_is_used(api: FakeApiServer, audit: Run) -> No
     _, report = audit("--as-mode", "as-is")
 
     assert {f["mode"] for each in report["objects"] for f in each["findings"]} == {"audit"}
+    assert "policy file of ConfigMap gpugate/gpugate-policy" in report["remarks"]
+
+
+def register(api: FakeApiServer, namespace: str) -> None:
+    api.serve("admissionregistration.k8s.io", ("v1",), CONFIGURATION, CONFIGURATIONS, namespaced=False)
+    webhook = {"name": "pods.gpugate.dev", "clientConfig": {"service": {"name": "gpugate", "namespace": namespace}}}
+    by_url = {"name": "other.gpugate.dev", "clientConfig": {"url": "https://127.0.0.1/validate"}}
+    stored = {"metadata": {"name": "gpugate"}, "webhooks": [by_url, webhook]}
+    api.store.put(("admissionregistration.k8s.io", CONFIGURATIONS), stored)
+
+
+@pytest.mark.parametrize("registered", ["", "platform"])
+def test_the_policy_file_of_a_tenant_is_not_used(api: FakeApiServer, audit: Run, registered: str) -> None:
+    if registered:
+        register(api, registered)
+    install(api, "gpugate-policy", "audit", namespace="team")
+
+    _, report = audit("--as-mode", "as-is")
+    assert "no policy file was given, and none is installed: every policy has its shipped mode" in report["remarks"]
+
+    install(api, "gpugate-policy", "warn", namespace=registered or "gpugate")
+    _, report = audit("--as-mode", "as-is")
+    assert f"policy file of ConfigMap {registered or 'gpugate'}/gpugate-policy" in report["remarks"]
+
+
+def test_without_the_right_to_read_registrations_the_namespace_is_the_usual_one(api: FakeApiServer, audit: Run) -> None:
+    register(api, "platform")
+    api.forbidden.add(CONFIGURATIONS)
+    install(api, "gpugate-policy", "warn")
+
+    _, report = audit("--as-mode", "as-is")
+
     assert "policy file of ConfigMap gpugate/gpugate-policy" in report["remarks"]
 
 
