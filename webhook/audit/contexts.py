@@ -249,14 +249,16 @@ def run_all(
             for process, (job, deadline) in list(running.items()):
                 if process.is_alive() and now() < deadline:
                     continue
-                if process.is_alive():
+                is_late = process.is_alive()
+                if is_late:
                     _kill(process)
-                elif job.ending.exists():
-                    ended[job.context] = msgspec.json.decode(job.ending.read_bytes(), type=Ending)
-                else:
-                    ended[job.context] = Ending(-1, f"the audit ended unexpectedly (exit code {process.exitcode})")
                 process.join()
                 del running[process]
+                # A process that has written how it ended may still need a moment to exit.
+                if job.ending.exists():
+                    ended[job.context] = msgspec.json.decode(job.ending.read_bytes(), type=Ending)
+                elif not is_late:
+                    ended[job.context] = Ending(-1, f"the audit ended unexpectedly (exit code {process.exitcode})")
     finally:
         for process in running:
             _kill(process)

@@ -16,6 +16,8 @@ def audit(args: argparse.Namespace) -> int:
     """End as the context says."""
     if args.context == "hangs":
         threading.Event().wait()
+    if args.context == "lingers":
+        threading.Thread(target=threading.Event().wait).start()
     if args.context == "crashes":
         os._exit(7)
     if args.context == "refused":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from audit.cluster_audit import audit
+from eventually import eventually
 
 from gpugate.webhook.audit.contexts import Job, run_all
 
@@ -37,3 +38,19 @@ def test_a_process_that_hangs_is_stopped_and_the_others_are_kept(tmp_path: Path)
     ended = run_all([hangs, healthy], audit, 2, 600, now)
 
     assert {name: ending.code for name, ending in ended.items()} == {"a": 0}
+
+
+def test_a_process_that_has_ended_but_not_exited_at_its_time_limit_counts(tmp_path: Path) -> None:
+    (lingers,) = jobs(tmp_path, "lingers")
+    start = iter([0.0])
+
+    def now() -> float:
+        # The time passes when the process has written how it ended.
+        if (first := next(start, None)) is not None:
+            return first
+        assert eventually(lingers.ending.exists)
+        return 1000.0
+
+    ended = run_all([lingers], audit, 1, 600, now)
+
+    assert {name: ending.code for name, ending in ended.items()} == {"lingers": 0}
