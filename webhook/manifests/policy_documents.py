@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import Policy
 
 _GROUP: Final = f"{API_VERSION.partition('/')[0]}/"
-_OTHER_KINDS: Final = frozenset({config.KIND, catalogue.KIND})
+# Not a set: the kind of a document may be a list.
+_OTHER_KINDS: Final = (config.KIND, catalogue.KIND)
 
 
 class PolicyExample(Struct, frozen=True):

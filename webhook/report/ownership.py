@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.objects import Request
 
 # A Node owns its mirror Pods and Leases, but does not create them.
-_NOT_OWNERS: Final = frozenset({"Node"})
+# Not a set: the kind of a hostile reference may be a list.
+_NOT_OWNERS: Final = ("Node",)
 _CONTROLLERS: Final = ("system:serviceaccount:", "system:node:", "system:kube-", "system:apiserver")
 _HASH: Final = "pod-template-hash"
 
