@@ -11,6 +11,7 @@ import math
 import os
 import shutil
 import struct
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -359,6 +360,7 @@ class Metrics:
         self._connections = self._gauge(CONNECTIONS)
         self._body_bytes = self._gauge(BODY_BYTES)
         self._gauges: dict[str, Gauge] = {}
+        self._creation = threading.Lock()
         # Those without labels of which the smallest value of all processes counts.
         self._minima: list[Gauge] = []
         for policy in self._policies:
@@ -522,9 +524,13 @@ class Metrics:
         # Created on first use, because a process that never sets the gauge would add a 0 to the minimum.
         gauge = self._gauges.get(metric.name)
         if gauge is None:
-            gauge = self._gauges[metric.name] = self._gauge(metric)
-            if metric.merge == "livemin" and not metric.labels:
-                self._minima.append(gauge)
+            # Each kind is watched by a thread of its own, and a second gauge of one name is an error.
+            with self._creation:
+                gauge = self._gauges.get(metric.name)
+                if gauge is None:
+                    gauge = self._gauges[metric.name] = self._gauge(metric)
+                    if metric.merge == "livemin" and not metric.labels:
+                        self._minima.append(gauge)
         (gauge.labels(*labels) if labels else gauge).set(value)
 
 

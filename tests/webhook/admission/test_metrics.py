@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +19,7 @@ from gpugate.webhook.admission.metrics import Metrics
 from gpugate.webhook.admission.review import Review, ReviewError, UnattributableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 POD = Request(GroupVersionKind("", "v1", "Pod"), Operation.CREATE, {}, name="a", namespace="team", user="u")
 POLICY = "pods/missing-gpu-toleration"
@@ -229,3 +232,28 @@ def test_format(metrics: Metrics, accept: str, content_type: str, end: str) -> N
     sent_type, body = metrics.exposition(accept)
     assert sent_type.startswith(content_type)
     assert body.decode().endswith(end)
+
+
+@pytest.fixture
+def switching() -> Iterator[None]:
+    """Let threads take turns as often as Python can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("switching")
+def test_threads_of_several_kinds_report_at_once() -> None:
+    kinds = ("NodePool", "Node", "Namespace", "Job", "Deployment", "ReplicaSet")
+    with ThreadPoolExecutor(len(kinds)) as threads:
+        for _ in range(50):
+            metrics, start = Metrics(CATALOG), Barrier(len(kinds))
+
+            def report(kind: str, metrics: Metrics = metrics, start: Barrier = start) -> None:
+                start.wait()
+                metrics.facts(kind, 1)
+
+            list(threads.map(report, kinds))
+            found = samples(metrics, "gpugate_cluster_data_available")
+            assert found == {f'gpugate_cluster_data_available{{kind="{kind}"}}': 1.0 for kind in kinds}
