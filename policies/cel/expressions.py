@@ -50,8 +50,9 @@ Value = Any  # Any: a value of CEL
 class Environment(NamedTuple):
     """The variables that expressions may use, with their types.
 
-    A variable of the type `ANY` has a type that is not known here, so that what is read of it may have any type. One of the
-    type `DYN` has none, and a list with a part of it beside another value is refused, as the API server does.
+    A variable of the type `ANY` has a type that is not known here, so that what is read of it may have any type: beside a value
+    of another type it counts as one of that type, and the value of the expression is compared with its type when it is known. A
+    variable of the type `DYN` has none, and a list with a part of it beside another value is refused, as the API server does.
 
     Attributes:
         variables: those that are values, with their types.
@@ -92,7 +93,9 @@ def compile_expression(text: str, environment: Environment, *, gives: Type) -> E
     code = _Compiler(environment).compile(node, {})
     if gives is not DYN and joined(code.type, gives) is None:
         raise ExpressionError(node.at, f"the value is of type {code.type}; it must be {gives}")
-    cost, run, is_sure = _size(node), code.run, gives in (DYN, code.type)
+    # A value beside one of an unknown type has the known type here, whatever it turns out to be.
+    is_sure = gives is DYN or (gives == code.type and ANY not in environment.variables.values())
+    cost, run = _size(node), code.run
 
     def charged(scope: Scope) -> Value:
         scope.charge(cost)

@@ -10,6 +10,7 @@ import pytest
 from gpugate.policies.cel.expressions import Environment, compile_expression
 from gpugate.policies.cel.syntax import LONGEST, ExpressionError, Uint
 from gpugate.policies.cel.values import (
+    ANY,
     BOOL,
     DOUBLE,
     DYN,
@@ -603,6 +604,13 @@ def test_the_type_of_a_dynamic_result_is_checked_when_it_is_evaluated() -> None:
 
     with pytest.raises(EvaluationError, match="`the result` does not accept a value of this type"):
         expression.run(Scope({"object": OBJECT}))
+
+
+def test_a_value_beside_one_of_an_unknown_type_is_checked_when_it_is_evaluated() -> None:
+    expression = compile_expression("true ? self : 'a'", Environment({"self": ANY}, {}), gives=STRING)
+
+    with pytest.raises(EvaluationError, match="`the result` does not accept a value of this type"):
+        expression.run(Scope({"self": {}}))
 
 
 FIELDS = {

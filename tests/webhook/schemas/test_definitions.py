@@ -124,6 +124,14 @@ def test_a_value_is_refused(schema: Object, value: Any, fields: list[str], tmp_p
     assert list(refused(tmp_path, schema, value)) == fields
 
 
+def test_a_rule_has_its_own_message_where_the_expression_gives_no_text(tmp_path: Any) -> None:
+    rule = {"rule": "self > 5", "message": "more than 5", "messageExpression": "true ? self : 'never'"}
+
+    assert refused(tmp_path, {**WHOLE, "x-kubernetes-validations": [rule]}, 3) == {
+        "spec": "violates a rule of its schema: more than 5"
+    }
+
+
 def test_a_rule_says_what_its_message_is_made_of(tmp_path: Any) -> None:
     schema, value, _ = CASES["a rule with a message of its own"]
 
