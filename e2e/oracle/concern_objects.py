@@ -31,10 +31,15 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.platform import Platform
 
 Json = dict[str, Any]
+
+
 # Fits no pattern, and is a valid value wherever a string is.
-_JUNK: Final = "zz/" + "z" * (MOST_CHARACTERS - 3)
+def _junk(most: int) -> str:
+    return "zz/" + "z" * (most - 3)
+
+
 # Some name that is never among those that a concern names.
-_OTHER: Final = ("", "a", "zz/z", "nvidia", "/dev/null", _JUNK, _JUNK + "z")
+_OTHER: Final = ("", "a", "zz/z", "nvidia", "/dev/null", _junk(MOST_CHARACTERS), _junk(MOST_CHARACTERS + 1))
 
 
 def leaves(concern: Concern) -> Iterator[Concern]:
@@ -86,7 +91,9 @@ def _values(found: list[Concern], platform: Platform) -> st.SearchStrategy[Any]:
     first = found[0]
     names = [name for each in found if isinstance(each, Key | Text) for name in _fitting(each, platform)]
     if isinstance(first, Text):
-        return st.sampled_from([*names, *_OTHER])
+        limits = {each.most for each in found if isinstance(each, Text)}
+        around = [_junk(most + more) for most in sorted(limits) for more in (0, 1)]
+        return st.sampled_from([*names, *_OTHER, *around])
     if isinstance(first, Flag):
         return st.booleans()
     if isinstance(first, Key):
@@ -158,8 +165,8 @@ def _fill(concern: Concern, obj: Json, *, outer: bool) -> None:
             case Key(path, like):
                 if not _has(obj, path):
                     _put(obj, path, _keys(0 if like == ("*",) else MOST_KEYS // share))
-            case Text(path, _):
-                _put(obj, path, _JUNK)
+            case Text(path, _, most):
+                _put(obj, path, _junk(most))
             case Flag(path):
                 _put(obj, path, value=False)
             case _:

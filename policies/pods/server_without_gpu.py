@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 
 _OTHER_HARDWARE: Final = re.compile(r"(?<![a-z])(?:cpu|gaudi|habana|hpu|intel|neuron|npu|tpu|xeon|xpu)(?![a-z])")
 _IMAGES: Final = tuple(f"*{image}*" for server in SERVERS for image in server.gpu_images)
+# An image with a digest has 72 characters after its name, and a private registry 50 and more before it.
+_RUNS_SERVER: Final = Each("spec.containers", Text("image", _IMAGES, most=192))
 _VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 _SELECTED: Final = "CUDA_VISIBLE_DEVICES"
 _UNCOUNTED: Final = "It uses a GPU that Kubernetes does not count for it, and another Pod can get the same GPU."
@@ -66,7 +68,7 @@ _DEVICE: Final = ("--device",)
 _CPU_VARIABLES: Final = ("VLLM_CPU_", "VLLM_TARGET_DEVICE")
 
 
-@validates(POD, mode=Stance.WARN, concerns=Each("spec.containers", Text("image", _IMAGES)))
+@validates(POD, mode=Stance.WARN, concerns=_RUNS_SERVER)
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     """Report each container that runs a server from an image for GPUs but requests no device."""
     kind = owner_kind(pod, ctx)

@@ -199,14 +199,19 @@ class Key(Concern, frozen=True):
 
 
 class Text(Concern, frozen=True):
-    """The string at a path matches a pattern; the empty pattern matches a missing string."""
+    """The string at a path matches a pattern; the empty pattern matches a missing string.
+
+    Attributes:
+        most: with more characters, the string is not compared with patterns: it is unusually large.
+    """
 
     path: str
     like: tuple[str, ...] | Listed
+    most: int = MOST_CHARACTERS
 
     def answer(self, obj: Field, terms: Terms) -> bool:
         """Compare the string, unless it is too long for a pattern."""
-        return _fits(self.like, _at(obj, self.path).text, terms)
+        return _fits(self.like, _at(obj, self.path).text, terms, self.most)
 
 
 class Flag(Concern, frozen=True):
@@ -385,8 +390,8 @@ def covers(whole: Concern, part: Concern) -> bool:  # noqa: PLR0911 -- one answe
             return path == other_path and covers(where, other_where)
         case Key(path, tuple(like)), Key(other_path, tuple(other_like)):
             return path == other_path and set(other_like) <= set(like)
-        case Text(path, tuple(like)), Text(other_path, tuple(other_like)):
-            return path == other_path and set(other_like) <= set(like)
+        case Text(path, tuple(like), most), Text(other_path, tuple(other_like), other_most):
+            return (path, most) == (other_path, other_most) and set(other_like) <= set(like)
         case _:
             return False
 
@@ -411,8 +416,10 @@ def _target(concern: Concern) -> object:
     match concern:
         case Each(path, _):
             return Each, path
-        case Key(path, like) | Text(path, like) if isinstance(like, tuple):
-            return type(concern), path
+        case Key(path, like) if isinstance(like, tuple):
+            return Key, path
+        case Text(path, like, most) if isinstance(like, tuple):
+            return Text, path, most
         case _:
             return concern
 
@@ -424,17 +431,17 @@ def _merged(left: Concern, right: Concern) -> Concern:
         case Key(path, tuple(like)), Key(_, tuple(right_like)):
             every = tuple(dict.fromkeys((*like, *right_like)))
             return Key(path, ("*",) if "*" in every else every)
-        case Text(path, tuple(like)), Text(_, tuple(right_like)):
-            return Text(path, tuple(dict.fromkeys((*like, *right_like))))
+        case Text(path, tuple(like), most), Text(_, tuple(right_like)):
+            return Text(path, tuple(dict.fromkeys((*like, *right_like))), most)
         case _:
             return left
 
 
-def _fits(like: tuple[str, ...] | Listed, text: str, terms: Terms) -> bool:
+def _fits(like: tuple[str, ...] | Listed, text: str, terms: Terms, most: int = MOST_CHARACTERS) -> bool:
     """Tell whether a string is one of the exact names or matches one of the patterns."""
     if is_exact(like) or text in exact(like):
         return text in exact(like)
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > most:
         return terms.unusual
     if isinstance(like, Listed) and len(own_expression(like, terms.platform)) > MOST_OWN_CHARACTERS:
         return terms.unusual or any(formats.matches(pattern, text) for pattern in known(like))

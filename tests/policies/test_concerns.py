@@ -334,6 +334,7 @@ LARGE: dict[str, dict[str, Any]] = {
     "annotations": {"metadata": {"annotations": {f"a{number}": "x" for number in range(49)}}},
     "the name of an annotation": {"metadata": {"annotations": {"a" * 65: "x"}}},
     "the name of the runtime class": {"spec": {"runtimeClassName": "a" * 65}},
+    "the name of an image": {"spec": {"containers": [{"name": "a", "image": "registry.example.com/" + "a" * 172}]}},
     "terms of node affinity": {
         "spec": {
             "affinity": {
@@ -386,6 +387,14 @@ def test_what_is_unusually_large_is_sent_whichever_way_a_concern_is_turned(conce
 
 USUAL: dict[str, dict[str, Any]] = {
     "a hundred variables": {"containers": [{"name": "a", "env": named(100, value="x")}]},
+    "an image with a digest": {
+        "containers": [
+            {
+                "name": "a",
+                "image": "registry.example.com:5000/platform/billing/invoices:v1.20.3@sha256:" + "0123456789abcdef" * 4,
+            }
+        ]
+    },
     "twenty containers with limits": {"containers": named(20, resources={"limits": {"cpu": "1", "memory": "1Gi"}})},
 }
 

@@ -33,6 +33,10 @@ WRITTEN: dict[str, tuple[Concern, str]] = {
     "a string": (Text("spec.a", ("x",)), "object.?spec.?a.orValue('') == 'x'"),
     "one of several": (Text("spec.a", ("x", "y")), "object.?spec.?a.orValue('') in ['x', 'y']"),
     "how it starts": (Text("a", ("x*",)), "object.?a.optMap(a, size(a) > 64 || a.startsWith('x')).orValue(false)"),
+    "how a long one starts": (
+        Text("a", ("x*",), most=99),
+        "object.?a.optMap(a, size(a) > 99 || a.startsWith('x')).orValue(false)",
+    ),
     "how it ends": (Text("a", ("*x",)), "object.?a.optMap(a, size(a) > 64 || a.endsWith('x')).orValue(false)"),
     "what it holds": (Text("a", ("*x*",)), "object.?a.optMap(a, size(a) > 64 || a.contains('x')).orValue(false)"),
     "both ends": (

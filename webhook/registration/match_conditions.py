@@ -135,8 +135,8 @@ def _optional_value(concern: Each | Key | Text, around: _Around) -> str:
             present = _element(where, value)
         case Key(_, like):
             present = _key(like, value)
-        case Text(_, like):
-            present = _fits(like, value)
+        case Text(_, like, most):
+            present = _fits(like, value, most)
             absent = "true" if "" in exact(like) or "*" in _starred(like) else "false"
     return f"{field}.optMap({value.name}, {present}).orValue({absent})"
 
@@ -164,13 +164,13 @@ def _key(like: tuple[str, ...] | Listed, keys: _Around) -> str:
     return " || ".join(expressions)
 
 
-def _fits(like: tuple[str, ...] | Listed, text: _Around) -> str:
+def _fits(like: tuple[str, ...] | Listed, text: _Around, most: int = MOST_CHARACTERS) -> str:
     """Write that a string is one of some names, or fits one of the patterns among them."""
     expressions = [_equals(text.name, exact(like))] if exact(like) else []
-    return " || ".join(expressions if is_exact(like) else [*expressions, _compared(like, text)])
+    return " || ".join(expressions if is_exact(like) else [*expressions, _compared(like, text, most)])
 
 
-def _compared(like: tuple[str, ...] | Listed, text: _Around) -> str:
+def _compared(like: tuple[str, ...] | Listed, text: _Around, most: int = MOST_CHARACTERS) -> str:
     """Write that a string fits one of the patterns."""
     expressions = [_like(text.name, pattern) for pattern in _starred(like)]
     if isinstance(like, Listed):
@@ -182,7 +182,7 @@ def _compared(like: tuple[str, ...] | Listed, text: _Around) -> str:
             [(f"size({expression})", MOST_OWN_CHARACTERS)], f"{text.name}.matches({expression})", text
         )
         expressions += [matches] if own(like, text.platform) else []
-    return _unless_large([(f"size({text.name})", MOST_CHARACTERS)], " || ".join(expressions), text)
+    return _unless_large([(f"size({text.name})", most)], " || ".join(expressions), text)
 
 
 def _starred(like: tuple[str, ...] | Listed) -> list[str]:
