@@ -3,7 +3,7 @@
 Everything is removed unless one of these rules keeps it:
 
 - Values that the API server or a controller interprets, such as names, labels, images, quantities and paths (`_MAPS`, `_TEXTS`, `_TREES`),
-  numbers and booleans. Users in URLs and the known shapes of credentials are removed even there.
+  numbers and booleans. Users in URLs, queries of paths and the known shapes of credentials are removed even there.
 - Of other texts the words that policies know (`Vocabulary`), words of kept values of the same object, short numbers and punctuation.
   So a policy still reads the options of a command.
 - Of the value of an environment variable what policies read, by the name of the variable.
@@ -181,7 +181,7 @@ def _add_kept_words(value: Any, words: set[str], *, verbatim: bool = False) -> N
             if isinstance(member, (dict, list)):
                 _add_kept_words(member, words, verbatim=below)
             elif isinstance(member, str) and (below or key in _TEXTS) and not _is_private(key):
-                words.update(_WORD.findall(member))
+                words.update(_WORD.findall(_kept(key, member)))
     elif isinstance(value, list):
         for element in value:
             if isinstance(element, (dict, list)):
@@ -208,7 +208,7 @@ class _Redaction:
         if _is_private(key) and not (verbatim and key in _NAMED_KEYS):
             return _hidden(value)
         if key in _TEXTS and (isinstance(value, str) or _are_texts(value)):
-            return _without_credentials(value)
+            return _kept(key, value) if isinstance(value, str) else _without_credentials(value)
         return self._value(value, verbatim=verbatim)
 
     def _value(self, value: Any, *, verbatim: bool) -> Any:
@@ -306,6 +306,12 @@ def _is_private_end(name: str) -> bool:
 def _is_private(key: str) -> bool:
     """Tell whether a key is named like a secret; its end decides, so that the memory of keys is bounded."""
     return _is_private_end(key[-_LONGEST_NAME:])
+
+
+def _kept(key: str, text: str) -> str:
+    """Return what stays of a kept text: of the path of a probe not its query, which may contain a token."""
+    path, mark, query = text.partition("?") if key == "path" else (text, "", "")
+    return _without_credentials_of(path) + (f"{mark}{REDACTED}" if query else mark)
 
 
 def _without_credentials(value: Any) -> Any:

@@ -146,6 +146,31 @@ def test_paths_and_names_of_the_object_stay_in_its_command() -> None:
     assert container["args"] == ["--download-dir", "/mnt/fastcache", f"/mnt/{REDACTED}"]
 
 
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/healthz", "/healthz"),
+        ("/healthz?", "/healthz?"),
+        ("/healthz?code=Zebra42x", f"/healthz?{REDACTED}"),
+        ("/healthz?a=1?b=Zebra42x", f"/healthz?{REDACTED}"),
+    ],
+)
+def test_the_query_of_a_probe_is_removed(path: str, expected: str) -> None:
+    container = of_container(livenessProbe={"httpGet": {"path": path, "port": 80}})
+    assert container["livenessProbe"]["httpGet"] == {"path": expected, "port": 80}
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        pytest.param({"livenessProbe": {"httpGet": {"path": "/healthz?code=Zebra42x"}}}, id="the query of a path"),
+        pytest.param({"image": "https://acme:Zebra42x@registry.example/a"}, id="the user in a URL"),
+    ],
+)
+def test_the_words_of_a_removed_value_do_not_stay_in_a_command(field: dict[str, Any]) -> None:
+    assert of_container(args=["--code", "Zebra42x"], **field)["args"] == [f"--{REDACTED}", REDACTED]
+
+
 def test_a_key_that_is_named_like_a_secret_hides_what_is_below() -> None:
     obj = {"spec": {"apiToken": "gpu", "auth": {"user": ["gpu"], "port": 80}, "topologyKeys": ["gpu"]}}
     expected = {"spec": {"apiToken": REDACTED, "auth": {"user": [REDACTED], "port": 80}, "topologyKeys": ["gpu"]}}
