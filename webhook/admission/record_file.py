@@ -332,7 +332,7 @@ class RecordWriter:
             current.write([line for _, line, _, _ in lines])
             if current.size >= self._folder.file_bytes:
                 self.full = number
-        except OSError:
+        except Exception:  # noqa: BLE001 -- such as MemoryError: the thread has to write the files after this one
             self.broken = number
             if current is not None:
                 current.close()
@@ -362,7 +362,8 @@ class _File:
         self._append(data)
 
     def close(self) -> None:
-        with suppress(OSError):
+        # A file that is given up for another reason than the disk may be closed in any state.
+        with suppress(Exception):
             self._append(self._compressor.flush(zlib.Z_FINISH))
         with suppress(OSError):
             os.close(self._descriptor)

@@ -294,16 +294,22 @@ def test_the_oldest_files_are_removed_and_others_stay(start: Callable[..., Worke
     assert all(other.exists() for other in others)
 
 
-def full(*_: object) -> int:
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
-def test_a_full_disk_only_counts_and_recording_resumes(
-    start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(OSError(errno.ENOSPC, "No space left on device"), id="a full disk"),
+        pytest.param(MemoryError(), id="no memory"),
+    ],
+)
+def test_a_file_that_cannot_be_written_only_counts_and_recording_resumes(
+    error: Exception, start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def fail(*_: object) -> int:
+        raise error
+
     worker = start()
     with monkeypatch.context() as patch:
-        patch.setattr(record_file.os, "write", full)
+        patch.setattr(record_file.os, "write", fail)
         assert worker.review()["allowed"]
         worker.loop.run(60)
         assert eventually(lambda: worker.count("failed") == 1)
