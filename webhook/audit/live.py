@@ -320,7 +320,7 @@ class LiveSource:
         try:
             # With the wrong cluster, the command must fail soon.
             answer = retried(lambda: self._connection.read("/version", {}), self._throttle, tries=_FIRST_TRIES)
-            version = msgspec.json.decode(answer, type=_Version)
+            version = read_json(msgspec.json.Decoder(_Version).decode, answer)
         except ApiError as error:
             if error.code != 403:
                 raise
@@ -328,7 +328,7 @@ class LiveSource:
         except msgspec.DecodeError:
             raise UnreachableError(f"{self._connection.host} is not an API server") from None
         try:
-            who = msgspec.json.decode(self._connection.create(_WHO, _REVIEW), type=_Review)
+            who = read_json(msgspec.json.Decoder(_Review).decode, self._connection.create(_WHO, _REVIEW))
         except (CallError, msgspec.DecodeError):
             who = _Review()
         skew = self._connection.clock_skew

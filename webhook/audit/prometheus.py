@@ -22,6 +22,7 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 import msgspec
 
 from gpugate.policies.engine.config import GpugateError
+from gpugate.policies.engine.json_text import read_json
 from gpugate.webhook.manifests.bounded_file import read_named
 from gpugate.webhook.report.plain import plain
 
@@ -117,7 +118,7 @@ class Prometheus:
         parameters = {"query": text, "timeout": f"{self.timeout:g}s", "dedup": "true"}
         status, kind, body = self._get(f"{_PATH}?{urlencode(parameters)}")
         try:
-            answer = msgspec.json.decode(body, type=_Answer)
+            answer = read_json(msgspec.json.Decoder(_Answer).decode, body)
         except (msgspec.DecodeError, UnicodeError):
             raise self._refused(status, "", "", f" ({plain(kind[:40])})" if kind else "") from None
         if status != http.client.OK or answer.status != "success" or answer.data is None:
@@ -125,7 +126,7 @@ class Prometheus:
         if answer.data.result_type != "vector":
             raise QueryError(f"{self.url}: the answer is not an instant vector")
         try:
-            series = msgspec.json.decode(answer.data.result, type=list[Series])
+            series = read_json(msgspec.json.Decoder(list[Series]).decode, memoryview(answer.data.result))
         except (msgspec.DecodeError, UnicodeError):
             raise QueryError(f"{self.url}: the answer is not an instant vector") from None
         for warning in map(self._clean, answer.warnings):

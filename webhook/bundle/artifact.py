@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from gpugate.policies.engine.config import GpugateError
+from gpugate.policies.engine.json_text import read_json
 from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.bundle.archive import MOST_PACKED, pack, unpack
 from gpugate.webhook.bundle.reference import digest_of, is_digest
@@ -202,7 +203,7 @@ def decode_manifest(data: bytes, name: str) -> ImageManifest:
         BundleError: it is neither.
     """
     try:
-        return msgspec.json.decode(data, type=ImageManifest)
+        return read_json(msgspec.json.Decoder(ImageManifest).decode, data)
     except (msgspec.DecodeError, UnicodeError):
         raise BundleError(f"{name}: the manifest is invalid") from None
 

@@ -20,6 +20,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 import msgspec
 
 from gpugate.policies.engine.config import GpugateError
+from gpugate.policies.engine.json_text import read_json
 from gpugate.webhook.bundle.reference import digest_of, is_digest, is_loopback
 from gpugate.webhook.report.plain import plain
 
@@ -197,7 +198,7 @@ class Registry:
     def _detail(self, body: bytes) -> str:
         """Return what the registry says of an error, without our credentials."""
         try:
-            problems = msgspec.json.decode(body[:_MOST_ERROR], type=_Problems).errors
+            problems = read_json(msgspec.json.Decoder(_Problems).decode, body[:_MOST_ERROR]).errors
         except (msgspec.DecodeError, UnicodeError):
             return ""
         text = "; ".join(f"{problem.code} {problem.message}" for problem in problems[:3])
@@ -262,7 +263,7 @@ class Registry:
             response = self._exchange("GET", _with_query(realm, asked), headers, None, _MOST_ERROR)
         self._expect(response, {200}, "token service")
         try:
-            answer = msgspec.json.decode(response.body, type=_Token)
+            answer = read_json(msgspec.json.Decoder(_Token).decode, response.body)
         except (msgspec.DecodeError, UnicodeError):
             raise RegistryError(f"{self._name}: the answer of the token service is invalid") from None
         token = answer.token or answer.access_token

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from gpugate.policies.engine.config import GpugateError
+from gpugate.policies.engine.json_text import read_json
 from gpugate.webhook.bundle.artifact import Descriptor, ImageManifest, decode_manifest
 from gpugate.webhook.bundle.reference import digest_of, is_digest
 from gpugate.webhook.bundle.registry import MANIFEST, RegistryError
@@ -293,6 +294,6 @@ def _sigstore(data: bytes, key: PublicKey) -> str:
 
 def _decoded(data: bytes, kind: type[_T]) -> _T | None:
     try:
-        return msgspec.json.decode(data, type=kind)
+        return read_json(msgspec.json.Decoder(kind).decode, data)
     except (msgspec.DecodeError, UnicodeError):
         return None

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 import orjson
 
+from gpugate.policies.engine.json_text import read_json
 from gpugate.webhook.cluster import credentials
 from gpugate.webhook.cluster.errors import ApiError, ClusterError, UnreachableError
 
@@ -357,7 +358,7 @@ class Connection:
 
 def _parse_json(body: bytes) -> object:
     try:
-        value: object = orjson.loads(body)
+        value: object = read_json(orjson.loads, body)
     except orjson.JSONDecodeError:
         return None  # such as the error page of a proxy; the HTTP status is reported instead
     return value

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from gpugate.certs.plan import DISTRUST, ROTATE
+from gpugate.policies.engine.json_text import read_json
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.operate import doctor_case
 from gpugate.webhook.operate.diagnosis import Diagnosis, Gap, Problem
@@ -313,7 +314,7 @@ def _review_right(connection: Connection, user: dict[str, Any], right: Right) ->
         "namespace": right.namespace,
     }
     review = {"apiVersion": _API, "kind": "SubjectAccessReview", "spec": {**user, "resourceAttributes": attributes}}
-    answer = orjson.loads(connection.create(f"/apis/{_API}/subjectaccessreviews", review))
+    answer = read_json(orjson.loads, connection.create(f"/apis/{_API}/subjectaccessreviews", review))
     return replace(right, allowed=bool(answer["status"].get("allowed")))
 
 

@@ -12,6 +12,7 @@ import orjson
 
 from gpugate.certs import authorities
 from gpugate.certs.authorities import CorruptSecretError
+from gpugate.policies.engine.json_text import read_json
 from gpugate.webhook.cluster.errors import ApiError, CallError, UnreachableError
 from gpugate.webhook.registration.probe import entry_name
 
@@ -209,7 +210,7 @@ class Configuration:
             CallError: the configuration cannot be read.
         """
         try:
-            configuration = orjson.loads(connection.read(self._path, {}))
+            configuration = read_json(orjson.loads, connection.read(self._path, {}))
         except ApiError as error:
             if error.code == 404:
                 return None

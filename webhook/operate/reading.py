@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from gpugate.policies.engine.json_text import read_json
 from gpugate.webhook.cluster.errors import ApiError, CallError, UnreachableError
 from gpugate.webhook.operate.installation import KINDS, Installation, Unread, public_parts
 
@@ -86,7 +87,7 @@ class Reader:
             ApiError: the API server does not accept these credentials.
         """
         try:
-            return str(orjson.loads(self._connection.read("/version", {})).get("gitVersion", ""))
+            return str(read_json(orjson.loads, self._connection.read("/version", {})).get("gitVersion", ""))
         except (orjson.JSONDecodeError, AttributeError):
             raise UnreachableError(f"{self._connection.host} is not an API server: its version is invalid") from None
 
@@ -122,7 +123,7 @@ class Reader:
 
     def _read(self, path: str, parameters: Mapping[str, str]) -> dict[str, Any]:
         try:
-            value = orjson.loads(self._connection.read(path, parameters))
+            value = read_json(orjson.loads, self._connection.read(path, parameters))
         except orjson.JSONDecodeError:
             value = None
         if not isinstance(value, dict):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from gpugate.certs.plan import DISTRUST, ROTATE
+from gpugate.policies.engine.json_text import read_json
 from gpugate.webhook.cluster.errors import ApiError, UnreachableError
 from gpugate.webhook.operate.installation import public_parts
 
@@ -102,9 +103,9 @@ def follow(  # noqa: PLR0913 -- the request, the time limit and the callback
 
 
 def _state(connection: Connection, names: Names) -> tuple[dict[str, Any], bytes]:
-    secret = public_parts(orjson.loads(connection.read(_path(names), {})))
+    secret = public_parts(read_json(orjson.loads, connection.read(_path(names), {})))
     try:
-        state = orjson.loads(secret.public.get("state.json", b""))
+        state = read_json(orjson.loads, secret.public.get("state.json", b""))
     except orjson.JSONDecodeError:
         state = None
     if not isinstance(state, dict):

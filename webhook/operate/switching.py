@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from gpugate.policies.engine.json_text import read_json
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.operate.installation import both, is_ours
 from gpugate.webhook.registration import break_glass
@@ -75,8 +76,9 @@ def current_user(connection: Connection) -> str:
     """
     api = "authentication.k8s.io/v1"
     try:
-        answer = orjson.loads(
-            connection.create(f"/apis/{api}/selfsubjectreviews", {"apiVersion": api, "kind": "SelfSubjectReview"})
+        answer = read_json(
+            orjson.loads,
+            connection.create(f"/apis/{api}/selfsubjectreviews", {"apiVersion": api, "kind": "SelfSubjectReview"}),
         )
         return str(answer["status"]["userInfo"]["username"])
     except (CallError, orjson.JSONDecodeError, KeyError, TypeError):

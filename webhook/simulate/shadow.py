@@ -12,6 +12,7 @@ import msgspec
 import orjson
 
 from gpugate.policies.engine.config import GpugateError
+from gpugate.policies.engine.json_text import read_json
 from gpugate.webhook.admission.decisions import MALFORMED
 from gpugate.webhook.admission.shadow_table import SCHEMA, Shadowed, merged, strictest
 from gpugate.webhook.audit.model import Action
@@ -152,7 +153,7 @@ def read_servers(connection: Connection, namespace: str, service: str) -> Iterat
     for pod in pods:
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(pod, safe='')}"
         try:
-            port = _health_port(orjson.loads(connection.read(path, {})))
+            port = _health_port(read_json(orjson.loads, connection.read(path, {})))
             body = connection.read(f"{path}:{port}/proxy/shadow", {})
         except ApiError as error:
             raise ShadowError(f"Pod {namespace}/{pod}: {error}\n{_advice(error, namespace, pod)}") from None
@@ -162,7 +163,7 @@ def read_servers(connection: Connection, namespace: str, service: str) -> Iterat
 def _pods(connection: Connection, namespace: str, service: str) -> Sequence[str]:
     path = f"/apis/discovery.k8s.io/v1/namespaces/{quote(namespace, safe='')}/endpointslices"
     try:
-        slices = orjson.loads(connection.read(path, {"labelSelector": f"{_SERVICE_NAME}={service}"}))
+        slices = read_json(orjson.loads, connection.read(path, {"labelSelector": f"{_SERVICE_NAME}={service}"}))
     except ApiError as error:
         raise ShadowError(f"EndpointSlices of Service {namespace}/{service}: {error}") from None
     references = [
@@ -193,6 +194,6 @@ def _advice(error: ApiError, namespace: str, pod: str) -> str:
 
 def _decoded(body: bytes, where: str) -> Shadowed:
     try:
-        return msgspec.json.decode(body, type=Shadowed)
+        return read_json(msgspec.json.Decoder(Shadowed).decode, body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ShadowError(f"{where}: not a document {SCHEMA}: {error}: save /shadow of the health port again") from None

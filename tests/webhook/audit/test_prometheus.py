@@ -91,6 +91,14 @@ def test_a_query_returns_labels_and_values() -> None:
     assert "Authorization" not in headers
 
 
+def test_an_answer_that_is_nested_very_deep_is_read() -> None:
+    body = b'{"extension": ' + b"[" * 5_000 + b"]" * 5_000 + b"," + json.dumps(VECTOR).encode()[1:]
+    with serving(answering(body)) as server:
+        (series,) = connect(server.url, Login(), 5).query("up")
+
+    assert series.value == (1.5, "0.25")
+
+
 def test_credentials_and_tenant_are_headers(tmp_path: Path) -> None:
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     (tmp_path / "password").write_text("hunter2\n")

@@ -72,6 +72,14 @@ def test_what_is_no_bundle_is_named(registry: FakeRegistry, document: Any, reaso
         fetch(Registry(reference, None, 60), reference, digest)
 
 
+def test_a_manifest_that_is_nested_very_deep_is_named(registry: FakeRegistry) -> None:
+    reference = parse_reference(f"{registry.host}/a:1")
+    deep = b'{"schemaVersion": 2, "extension": ' + b"[" * 5_000 + b"]" * 5_000 + b"}"
+    digest = registry.put("a", "1", deep)
+    with pytest.raises(BundleError, match="not a policy bundle"):
+        fetch(Registry(reference, None, 60), reference, digest)
+
+
 def test_a_layer_is_compared_with_its_digest_before_it_is_unpacked(registry: FakeRegistry) -> None:
     reference = parse_reference(f"{registry.host}/a:1")
     packed, other = pack_bundle(FILES), pack_bundle({**FILES, "policies/acme/one.py": b"2"})

@@ -51,6 +51,17 @@ def read(api: FakeApiServer, folder: Path) -> Installation:
         connection.close()
 
 
+def test_an_object_that_is_nested_very_deep_is_read(api: FakeApiServer, tmp_path: Path) -> None:
+    """The API server accepts 10,000 levels in managed fields, orjson 1,024."""
+    deep = b"[" * 5_000 + b"]" * 5_000
+    body = b'{"items": [{"metadata": {"name": "deep", "managedFields": ' + deep + b"}}]}"
+    api.answers.append(Answer("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?", body=body))
+
+    found = read(api, tmp_path)
+
+    assert [each["metadata"]["name"] for each in found.others] == ["deep"]  # type: ignore[union-attr]
+
+
 def test_each_object_exists_or_not(api: FakeApiServer, tmp_path: Path) -> None:
     found = read(api, tmp_path)
 
