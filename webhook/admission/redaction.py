@@ -181,7 +181,7 @@ def _add_kept_words(value: Any, words: set[str], *, verbatim: bool = False) -> N
             if isinstance(member, (dict, list)):
                 _add_kept_words(member, words, verbatim=below)
             elif isinstance(member, str) and (below or key in _TEXTS) and not _is_private(key):
-                words.update(_WORD.findall(_kept(key, member)))
+                words.update(_WORD.findall(_kept_part(key, member)))
     elif isinstance(value, list):
         for element in value:
             if isinstance(element, (dict, list)):
@@ -208,7 +208,7 @@ class _Redaction:
         if _is_private(key) and not (verbatim and key in _NAMED_KEYS):
             return _hidden(value)
         if key in _TEXTS and (isinstance(value, str) or _are_texts(value)):
-            return _kept(key, value) if isinstance(value, str) else _without_credentials(value)
+            return _kept_part(key, value) if isinstance(value, str) else _without_credentials(value)
         return self._value(value, verbatim=verbatim)
 
     def _value(self, value: Any, *, verbatim: bool) -> Any:
@@ -308,7 +308,7 @@ def _is_private(key: str) -> bool:
     return _is_private_end(key[-_LONGEST_NAME:])
 
 
-def _kept(key: str, text: str) -> str:
+def _kept_part(key: str, text: str) -> str:
     """Return what stays of a kept text: of the path of a probe not its query, which may contain a token."""
     path, mark, query = text.partition("?") if key == "path" else (text, "", "")
     return _without_credentials_of(path) + (f"{mark}{REDACTED}" if query else mark)
