@@ -175,7 +175,7 @@ class TestWebhooks:
     @pytest.mark.parametrize("group", GROUPS)
     def test_a_disabled_group_keeps_its_entry_without_rules(self, render: Render, group: str) -> None:
         shipped, found = hooks(render), hooks(render, "--set", f"webhooks.{group}.enabled=false")
-        silent = {name for name, each in found.items() if each["rules"] == []}
+        silent = {name for name, each in found.items() if "rules" not in each}
 
         assert list(found) == list(shipped)
         assert silent == {name for name in shipped if group in name.split(".")} | {"own.mutate", "own.validate"}
