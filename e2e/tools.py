@@ -103,7 +103,12 @@ KARPENTER = ("github.com/aws/karpenter-provider-aws", "crds")
 KEDA = ("github.com/kedacore/keda/v2", "crds")
 OPEN_REPORTS = ("github.com/openreports/reports-api", "crds")
 KYVERNO = ("github.com/kyverno/kyverno", "crds")
-MODULES = (KWOK, KARPENTER, KEDA, OPEN_REPORTS, KYVERNO)
+ARGO_CD = ("github.com/argoproj/argo-cd/v3", "gitops")
+FLUX_HELM = ("github.com/fluxcd/helm-controller", "gitops")
+FLUX_KUSTOMIZE = ("github.com/fluxcd/kustomize-controller", "gitops")
+FLUX_SOURCE = ("github.com/fluxcd/source-controller", "gitops")
+GITOPS = (ARGO_CD, FLUX_HELM, FLUX_KUSTOMIZE, FLUX_SOURCE)
+MODULES = (KWOK, KARPENTER, KEDA, OPEN_REPORTS, KYVERNO, *GITOPS)
 # Its kwok provider's definitions; built from the same module.
 KARPENTER_CORE = ("sigs.k8s.io/karpenter", "karpenter")
 GATEKEEPER = (_GATEKEEPER, "peers")
@@ -161,7 +166,7 @@ def module_folder(module: str, pinned_in: str) -> Path:
 
     Args:
         module: its path.
-        pinned_in: the folder of the module that pins it, `controlplane` or `crds`.
+        pinned_in: the folder of the module that pins it, such as `controlplane` or `crds`.
 
     Raises:
         ToolsError: there is no Go, or it cannot be downloaded.

@@ -31,6 +31,7 @@ SECTIONS: Final = {
         "docs/how-to/roll-out",
         "docs/how-to/many-clusters",
         "docs/how-to/policy-bundles",
+        "docs/how-to/gitops",
         "docs/how-to/run-the-webhook",
         "docs/image",
         "docs/client-certificates",

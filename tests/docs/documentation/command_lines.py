@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _VERBS: Final = {
     "docker": {"buildx", "build", "run"},
     "git": {"switch", "add", "clone", "commit", "diff", "init", "log", "status", "submodule"},
-    "helm": {"install", "rollback", "template", "test", "uninstall", "upgrade"},
+    "helm": {"install", "package", "push", "rollback", "template", "test", "uninstall", "upgrade"},
     "kind": {"create", "delete", "load"},
     "kubectl": {
         "annotate",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from documentation.ci_files import hooks, pipeline, steps, workflow
-from documentation.helm_values import values_mistake
+from documentation.helm_values import delivered_values, values_mistake
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.cel.documents import examples_of, load_documents
 from gpugate.policies.engine.config import API_VERSION, KIND, GpugateError, PolicyConfig, parse_config
@@ -75,7 +75,8 @@ def _is_object(value: Any) -> bool:  # Any: what YAML holds
 def _objects(block: Block, found: list[Any]) -> Iterator[str]:
     """Objects as a cluster takes them, and configurations: read, and judged without anything that breaks."""
     config = [each for each in found if each["kind"] == KIND]
-    refused = list(_policy_files(config))
+    delivered = [values for each in found if (values := delivered_values(each)) is not None]
+    refused = [*_policy_files(config), *_values(block, delivered)]
     if refused:
         yield from refused
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _Json = Any  # Any: what JSON holds
 _CHART: Final = ROOT / "charts" / "gpugate"
+_VARIABLE: Final = re.compile(r"\{\{[^}]*\}\}|\$\{[^}]*\}")
 
 
 def values_mistake(given: dict[str, _Json]) -> str:
@@ -31,12 +33,32 @@ def values_mistake(given: dict[str, _Json]) -> str:
     values = merged(laid, yaml.safe_load((_CHART / "values.yaml").read_text()))
     try:
         _validator()(values)
+        values["policy"].pop("bundle", None)
         shadow = values["policy"].pop("shadow", None) or {}
         for policy in (values["policy"], shadow):
             bind(CATALOG, parse_config({"apiVersion": API_VERSION, "kind": KIND, **policy}))
     except (fastjsonschema.JsonSchemaValueException, GpugateError) as error:
         return str(error)
     return ""
+
+
+def delivered_values(manifest: dict[str, _Json]) -> dict[str, _Json] | None:
+    """Return the values of the chart in an object that delivers it with Argo CD or Flux; None if it delivers nothing.
+
+    Variables of ApplicationSets (`{{...}}`) and of Kustomizations (`${...}`) are replaced, as in each cluster.
+    """
+    spec = manifest.get("spec") or {}
+    match manifest["kind"]:
+        case "ApplicationSet":
+            values = spec["template"]["spec"]["source"]["helm"]["valuesObject"]
+        case "Application":
+            values = spec["source"]["helm"]["valuesObject"]
+        case "HelmRelease":
+            values = spec["values"]
+        case _:
+            return None
+    replaced: dict[str, _Json] = json.loads(_VARIABLE.sub("gpu-1", json.dumps(values)))
+    return replaced
 
 
 def merged(given: _Json, over: _Json) -> _Json:
