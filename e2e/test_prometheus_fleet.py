@@ -27,6 +27,7 @@ from cluster.kept_webhook import kept_webhook
 from cluster.ports import HOST
 from cluster.process import Process
 from cluster.prometheus import configured_prometheus, running_prometheus
+from documentation.blocks import ROOT, blocks_of
 from gpu_history import cluster, history
 from violating import node_pool
 from webhook_process import GPUGATE
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 FILES = Path(__file__).parents[1] / "charts" / "gpugate" / "files"
+PAGE = ROOT / "docs" / "how-to" / "fleet-metrics.md"
 DASHBOARDS = [json.loads((FILES / name).read_text()) for name in ("dashboard.json", "fleet-dashboard.json")]
 PANELS = {
     f"{dashboard['title']}: {panel['title']}": re.sub(r"\$\w+", ".*", panel["targets"][0]["expr"])
@@ -221,6 +223,12 @@ def until(true: Callable[[], object], what: Callable[[], object]) -> None:
         time.sleep(0.2)
 
 
+def documented_jobs() -> list[Json]:
+    """Return the jobs of the page on metrics of many clusters."""
+    shown = [yaml.safe_load(block.text) for block in blocks_of(PAGE) if "scrape_configs:" in block.text]
+    return [job for each in shown for job in each["scrape_configs"]]
+
+
 def test_every_panel_and_rule_has_the_series_of_two_clusters(
     api: Api, control_plane: ControlPlane, audits: Mapping[str, str], tmp_path: Path
 ) -> None:
@@ -228,6 +236,7 @@ def test_every_panel_and_rule_has_the_series_of_two_clusters(
     rules = tmp_path / "recording-rules.yaml"
     shutil.copy(FILES / rules.name, rules)
     shutil.copy(FILES / "fleet-rules.yaml", tmp_path)
+    (federation,) = documented_jobs()
     folders = {each: tmp_path / each for each in ("kept", "webhook", "one", "two", "central")}
     for folder in folders.values():
         folder.mkdir()
@@ -254,8 +263,9 @@ def test_every_panel_and_rule_has_the_series_of_two_clusters(
             "global": EVERY_SECOND,
             "rule_files": [str(tmp_path / "fleet-rules.yaml")],
             "scrape_configs": [{
-                "job_name": "federate", "honor_labels": True, "track_timestamps_staleness": True, "metrics_path": "/federate",
-                "params": {"match[]": ['{__name__=~"gpugate_.*|cluster.*:.*"}']},
+                **federation,
+                # The dashboard of one cluster reads these too.
+                "params": {"match[]": [*federation["params"]["match[]"], '{__name__=~"gpugate_.*"}']},
                 "static_configs": [{"targets": [urllib.parse.urlsplit(of_two).netloc]}],
             }],
         }, ["--web.enable-remote-write-receiver"]))  # fmt: skip
