@@ -16,6 +16,7 @@ from documentation.blocks import ROOT, blocks_of
 from documentation.helm_values import delivered_values
 
 import tools
+from gpugate.webhook.cluster.policy_bundle import bundle_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,4 +92,8 @@ def test_the_chart_takes_its_values(values: Json) -> None:
     )
 
     assert ran.returncode == 0, ran.stderr
-    assert values["image"]["repository"] in ran.stdout
+    (webhook,) = [each for each in yaml.safe_load_all(ran.stdout) if each and each["kind"] == "Deployment"]
+    pod = webhook["spec"]["template"]["spec"]
+    assert pod["containers"][0]["image"].startswith(values["image"]["repository"])
+    # As doctor and audit recognize it.
+    assert bundle_reference(pod) == values.get("policy", {}).get("bundle", {}).get("reference", "")

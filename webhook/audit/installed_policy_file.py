@@ -7,16 +7,17 @@ register; without one, it is `gpugate`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from gpugate.policies.engine.json_text import read_json
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cluster.errors import ApiError, CallError
+from gpugate.webhook.cluster.policy_bundle import bundle_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from gpugate.webhook.cluster.connection import Connection
 
@@ -75,7 +76,24 @@ class _Configurations(msgspec.Struct):
     items: list[_Configuration]
 
 
+class _Template(msgspec.Struct):
+    spec: dict[str, Any]  # Any: the JSON edge
+
+
+class _DeploymentSpec(msgspec.Struct):
+    template: _Template
+
+
+class _Deployment(msgspec.Struct):
+    spec: _DeploymentSpec
+
+
+class _Deployments(msgspec.Struct):
+    items: list[_Deployment]
+
+
 _CONFIG_MAPS: Final = msgspec.json.Decoder(_ConfigMaps)
+_DEPLOYMENTS: Final = msgspec.json.Decoder(_Deployments)
 _REGISTERED: Final = msgspec.json.Decoder(_Configurations)
 
 
@@ -85,8 +103,12 @@ def installed_policy_file(connection: Connection, *, requested: bool) -> Install
     Raises:
         UsageError: several are installed; or it is `requested`, and there is none or it cannot be read.
     """
+    bundle = ""
     try:
-        files = list(_policy_files(connection))
+        namespaces = sorted(_webhook_namespaces(connection) or {_USUAL})
+        files = list(_policy_files(connection, namespaces))
+        if not files:
+            bundle = _bundle(connection, namespaces)
     except (CallError, msgspec.DecodeError) as error:
         if requested:
             raise UsageError(f"--with-installed: the policy file cannot be read: {error}") from None
@@ -94,6 +116,11 @@ def installed_policy_file(connection: Connection, *, requested: bool) -> Install
     if len(files) > 1:
         names = ", ".join(file.source for file in files)
         raise UsageError(f"several policy files are installed ({names}): select one with --policy-file")
+    if bundle:
+        advice = f"run `gpugate bundle pull {bundle} DIRECTORY`, and set --policy-file DIRECTORY/policy.yaml"
+        if requested:
+            raise UsageError(f"--with-installed: the policy file is in the bundle {bundle}: {advice}")
+        return f"no policy file was given, and the installed one is in a bundle ({advice})"
     if requested and not files:
         raise UsageError(
             f"--with-installed: no ConfigMap with the label {_LABEL['labelSelector']} in the namespace of the webhook "
@@ -102,13 +129,28 @@ def installed_policy_file(connection: Connection, *, requested: bool) -> Install
     return files[0] if files else "no policy file was given, and none is installed"
 
 
-def _policy_files(connection: Connection) -> Iterator[InstalledFile]:
-    for namespace in sorted(_webhook_namespaces(connection) or {_USUAL}):
+def _policy_files(connection: Connection, namespaces: Iterable[str]) -> Iterator[InstalledFile]:
+    for namespace in namespaces:
         answer = connection.read(f"/api/v1/namespaces/{namespace}/configmaps", _LABEL)
         for config_map in read_json(_CONFIG_MAPS.decode, answer).items:
             metadata, data = config_map.metadata, (config_map.data or {}).get(_KEY)
             if data is not None:
                 yield InstalledFile(f"ConfigMap {metadata.namespace}/{metadata.name}", _KEY, data.encode())
+
+
+def _bundle(connection: Connection, namespaces: Iterable[str]) -> str:
+    """Return the reference of the bundle that a webhook uses; empty if none does, or Deployments cannot be read."""
+    for namespace in namespaces:
+        try:
+            answer = connection.read(f"/apis/apps/v1/namespaces/{namespace}/deployments", _LABEL)
+        except ApiError as error:
+            if error.code not in {403, 404}:
+                raise
+            continue
+        for deployment in read_json(_DEPLOYMENTS.decode, answer).items:
+            if reference := bundle_reference(deployment.spec.template.spec):
+                return reference
+    return ""
 
 
 def _webhook_namespaces(connection: Connection) -> set[str]:

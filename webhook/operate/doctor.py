@@ -19,6 +19,7 @@ from gpugate.webhook.operate.doctor_case import (
     make_handshake,
     mounted_policy,
     targets,
+    used_bundle,
 )
 from gpugate.webhook.operate.doctor_checks import failing_groups, required_rights, review_rights
 from gpugate.webhook.operate.installation import Unread, find_names
@@ -167,7 +168,11 @@ def _find_ruleset(
     policies = (*CATALOG, *own)
     mounted = mounted_policy(installation)
     if mounted is None:
-        return bind(policies, PolicyConfig()), "shipped modes: no policy file was given or found"
+        bundle = used_bundle(installation)
+        reason = "no policy file was given or found"
+        if bundle:
+            reason = f"the policy file is in the bundle {bundle}: pull it, and set --policy-file"
+        return bind(policies, PolicyConfig()), f"shipped modes: {reason}"
 
     def bound(config: PolicyConfig) -> Ruleset:
         # Unless they are given, the policies outside the library that the policy file names are in the Pods of the webhook.

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from gpugate.certs.authorities import COMMON_NAME
 from gpugate.certs.pki import common_name, fingerprint, split, validity
+from gpugate.webhook.cluster.policy_bundle import bundle_reference
 from gpugate.webhook.operate.diagnosis import Problem
 from gpugate.webhook.operate.installation import CertificateSecret, Unread
 from gpugate.webhook.registration.drift import decoded
@@ -115,6 +116,11 @@ def mounted_policy(installation: Installation) -> MountedPolicy | None:
             if policy:
                 return policy
     return None
+
+
+def used_bundle(installation: Installation) -> str:
+    """Return the reference of the policy bundle that a webhook of the namespace uses; empty if there is none."""
+    return next(filter(None, (bundle_reference(pod) for pod, _ in containers(installation))), "")
 
 
 def _in_config_map(

@@ -16,7 +16,7 @@ from gpugate.certs.pki import split, validity
 from gpugate.policies.engine.clusters import EVERYWHERE
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.manifests.policy_file import PolicyFileError, parse_policy_file
-from gpugate.webhook.operate.doctor_case import mounted_policy
+from gpugate.webhook.operate.doctor_case import mounted_policy, used_bundle
 from gpugate.webhook.operate.installation import MUTATING, Unread
 from gpugate.webhook.operate.status_report import Authority, Counters, Entry, Status
 from gpugate.webhook.registration import break_glass
@@ -174,7 +174,8 @@ def _authorities(installation: Installation) -> Iterator[Authority]:
 def _mode(installation: Installation) -> str:
     policy = mounted_policy(installation)
     if policy is None:
-        return ""
+        bundle = used_bundle(installation)
+        return f"that of the policy file in the bundle {bundle}" if bundle else ""
 
     def describe_mode(config: PolicyConfig) -> str:
         return str(config.mode) if config.mode else "the shipped mode of each policy"

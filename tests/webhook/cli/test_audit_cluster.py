@@ -90,6 +90,27 @@ def test_the_installed_policy_file_is_used(api: FakeApiServer, audit: Run) -> No
     assert "policy file of ConfigMap gpugate/gpugate-policy" in report["remarks"]
 
 
+@pytest.mark.parametrize("readable", [True, False])
+def test_a_policy_file_in_a_bundle_is_not_said_to_be_missing(api: FakeApiServer, audit: Run, *, readable: bool) -> None:
+    if not readable:
+        api.forbidden.add("deployments")
+    reference = f"ghcr.io/acme/policies@sha256:{'0' * 64}"
+    webhook = workload("Deployment", "gpugate", namespace="gpugate")
+    webhook["metadata"]["labels"] = {"app.kubernetes.io/name": "gpugate"}
+    webhook["spec"]["template"]["spec"]["initContainers"] = [
+        {"name": "bundle", "args": ["bundle", "pull", reference, "/a"]}
+    ]
+    api.store.put(("apps", "deployments"), webhook)
+
+    _, report = audit()
+    asked, _ = audit("--with-installed")
+
+    advice = f"run `gpugate bundle pull {reference} DIRECTORY`, and set --policy-file DIRECTORY/policy.yaml"
+    (remark,) = [each for each in report["remarks"] if each.startswith("no policy file was given")]
+    assert (f"the installed one is in a bundle ({advice})" in remark) is readable
+    assert (asked.code, advice in asked.err) == (2, readable)
+
+
 def register(api: FakeApiServer, namespace: str) -> None:
     api.serve("admissionregistration.k8s.io", ("v1",), CONFIGURATION, CONFIGURATIONS, namespaced=False)
     webhook = {"name": "pods.gpugate.dev", "clientConfig": {"service": {"name": "gpugate", "namespace": namespace}}}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from operate.doctor.installed import installation
 
-from gpugate.webhook.operate.doctor_case import mounted_policy
+from gpugate.webhook.operate.doctor_case import mounted_policy, used_bundle
 from gpugate.webhook.operate.installation import Unread
 
 MOUNT = {"name": "policy", "mountPath": "/etc/gpugate"}
@@ -62,3 +62,23 @@ def test_a_key_may_be_mounted_under_another_name() -> None:
 )
 def test_there_may_be_none(deployments: Any) -> None:
     assert mounted_policy(installation(deployments=deployments, config_maps=DATA)) is None
+
+
+PULLS = ["bundle", "pull", "ghcr.io/acme/policies@sha256:1", "/etc/gpugate/bundle/current", "--key=cosign.pub"]
+
+
+@pytest.mark.parametrize(
+    ("containers", "reference"),
+    [
+        ([{"name": "bundle", "args": PULLS}], "ghcr.io/acme/policies@sha256:1"),
+        ([{"name": "sidecar", "image": "mesh"}, {"name": "bundle", "args": PULLS}], "ghcr.io/acme/policies@sha256:1"),
+        ([{"name": "bundle", "args": ["bundle", "verify", "ghcr.io/acme/policies:1"]}], ""),
+        ([], ""),
+    ],
+    ids=["of the chart", "beside another one", "another command", "none"],
+)
+def test_the_bundle_of_the_pods_is_named(containers: list[dict[str, Any]], reference: str) -> None:
+    deployed = deployment({"args": ["serve", "--policy-file=/etc/gpugate/bundle/current/policy.yaml"]})
+    deployed["spec"]["template"]["spec"]["initContainers"] = containers
+
+    assert used_bundle(installation(deployments=(deployed,))) == reference
