@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from contextlib import nullcontext
 from enum import Enum
 from functools import lru_cache
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import field
 
 from gpugate.policies.engine import bounds, shapes
+from gpugate.policies.engine.caught_error import described, release
 from gpugate.policies.engine.config import OutOfTimeError
 from gpugate.policies.engine.enforcement import (
     applying,
@@ -42,33 +42,6 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.facts import Facts
     from gpugate.policies.sdk.objects import GroupVersionKind, Request
     from gpugate.policies.sdk.policy import Handler
-
-
-def described(error: BaseException) -> str:
-    """Return the name of an exception and its line in gpugate's code, such as `KeyError at gpu_demand.py:12`."""
-    frames = traceback.extract_tb(error.__traceback__)
-    if not frames:
-        return type(error).__name__
-    return f"{type(error).__name__} at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}"
-
-
-def release(error: BaseException) -> None:
-    """Detach a caught exception and its causes from their frames.
-
-    An exception refers to its frames, and the frames to the request. A frame that keeps the exception in a variable
-    closes a cycle, which only a garbage collection frees. An exception may also contain the input itself:
-    `orjson.JSONDecodeError.doc` is a copy of the whole text (orjson 3.13).
-    """
-    linked: list[BaseException | None] = [error]
-    visited: set[int] = set()
-    while linked:
-        exception = linked.pop()
-        if exception is None or id(exception) in visited:
-            continue
-        visited.add(id(exception))
-        linked += [exception.__cause__, exception.__context__]
-        traceback.clear_frames(exception.__traceback__)
-        exception.__traceback__ = exception.__cause__ = exception.__context__ = None
 
 
 def _as_written(item: Patch | Violation | Skip) -> Patch | Violation | Skip:
@@ -181,8 +154,9 @@ class Evaluation:
         parent = self.request.parent if whole else None
         due = ruleset.due(parent or kind, subresource, operation, mutating=mutating)
         requested = self.request.requested_kind
-        if whole and requested is not None and _is_other_version(requested, kind):
-            # The API server may have converted the object, and a rule may apply to the version that the user sent.
+        if whole and requested is not None and requested.is_other_version_of(kind):
+            # The API server may have converted the object, and a rule may apply to the version that the user sent. Only of one
+            # group: no shape is known for the object of another group, and rules rely on shapes.
             sent = ruleset.due(requested, subresource, operation, mutating=mutating)
             due = ruleset.due_of((*due.bound, *(bound for bound in sent.bound if bound not in due.bound)))
         # Without modes of namespaces, no rule in force is off.
@@ -576,11 +550,6 @@ def _too_large(request: Request, evaluation: Evaluation) -> tuple[Violation, ...
         return None
     excesses = bounds.too_large(request.written, request.old_subjects)
     return evaluation.refuse(excesses, request.written) if excesses else None
-
-
-def _is_other_version(requested: GroupVersionKind, kind: GroupVersionKind) -> bool:
-    # Only of one group: no shape is known for the object of another group, and rules rely on shapes.
-    return requested != kind and (requested.group, requested.kind) == (kind.group, kind.kind)
 
 
 def _malformed(request: Request, evaluation: Evaluation) -> tuple[Violation, ...]:

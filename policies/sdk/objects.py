@@ -34,6 +34,10 @@ class GroupVersionKind(Struct, frozen=True):
         """Group and version as a manifest writes them."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    def is_other_version_of(self, other: GroupVersionKind) -> bool:
+        """Tell whether this is the same kind of the same group in another version."""
+        return self != other and (self.group, self.kind) == (other.group, other.kind)
+
     def __str__(self) -> str:
         return f"{self.api_version} {self.kind}"
 

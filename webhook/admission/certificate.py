@@ -19,7 +19,7 @@ from gpugate.certs.checks import validate_authorities, validate_server
 from gpugate.certs.files import FileError, is_world_writable, read_together
 from gpugate.certs.pki import CertificateError, KeyPair, certificate_authority, expiry, server_certificate
 from gpugate.certs.serving import server_context
-from gpugate.policies.engine.evaluate import described
+from gpugate.policies.engine.caught_error import described
 from gpugate.webhook.admission.options import ServeError
 
 if TYPE_CHECKING:

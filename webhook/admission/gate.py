@@ -8,8 +8,9 @@ from enum import Enum
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from gpugate.policies.engine.caught_error import described, release
 from gpugate.policies.engine.config import OutOfTimeError
-from gpugate.policies.engine.evaluate import Phase, described, evaluate, release
+from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.admission.decisions import Observation
 from gpugate.webhook.admission.response import encode, refuse, status

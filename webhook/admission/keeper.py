@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from gpugate.certs.keeper import Cluster, Keeper
 from gpugate.certs.pki import expiry, fingerprint, split
 from gpugate.certs.protocols import ClusterFailure
-from gpugate.policies.engine.evaluate import described
+from gpugate.policies.engine.caught_error import described
 from gpugate.webhook.admission.policy_reload import PolicyFileWatch
 from gpugate.webhook.cluster import named_object
 from gpugate.webhook.cluster.backoff import Chance

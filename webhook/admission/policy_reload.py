@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpugate.policies.engine.caught_error import described
 from gpugate.policies.engine.config import GpugateError
-from gpugate.policies.engine.evaluate import described
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.admission.certificate import signature
 from gpugate.webhook.admission.gate import Rules

@@ -15,9 +15,9 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING, Final
 
 from gpugate import __version__
+from gpugate.policies.engine.caught_error import described
 from gpugate.policies.engine.clusters import ClusterConfig, labels_of
 from gpugate.policies.engine.config import GpugateError
-from gpugate.policies.engine.evaluate import described
 from gpugate.webhook.admission.certificate import Certificate, LeafMemory, names
 from gpugate.webhook.admission.front.handover import HandOver
 from gpugate.webhook.admission.front.server import listen

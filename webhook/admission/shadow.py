@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 import msgspec
 
 from gpugate import __version__
+from gpugate.policies.engine.caught_error import release
 from gpugate.policies.engine.config import OutOfTimeError
-from gpugate.policies.engine.evaluate import Phase, evaluate, release
+from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.admission.idle import IdleQueue

@@ -14,8 +14,9 @@ import pytest
 from api_server.library import FILES, example
 from library_examples import ruleset_of
 
+from gpugate.policies.engine.caught_error import release
 from gpugate.policies.engine.config import PolicyConfig
-from gpugate.policies.engine.evaluate import Phase, evaluate, release
+from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.objects import POD

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpugate.policies.engine.evaluate import described
+from gpugate.policies.engine.caught_error import described
 
 
 def look_up(key: str) -> str:
@@ -29,7 +29,7 @@ def test_the_line_that_broke_is_named_and_nothing_of_the_object() -> None:
     line = next(
         number for number, text in enumerate(Path(__file__).read_text().splitlines(), 1) if "found[key]" in text
     )
-    assert described(fails("a secret")) == f"KeyError at test_breakage.py:{line}"
+    assert described(fails("a secret")) == f"KeyError at test_caught_error.py:{line}"
 
 
 def test_it_is_the_last_file_that_is_named() -> None:
