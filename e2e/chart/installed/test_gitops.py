@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from chart.installed.release import NAME
 from chart.installed.requests import HIDDEN_ACCESS, acting_as, eventually, pass_by, seeing_pod
-from chart.installed.test_upgrade import ENFORCED, denied, trusted
+from chart.installed.test_upgrade import WITHOUT_CLAIMS, denied, trusted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,8 +70,8 @@ def test_a_replace_takes_the_bundle_away_until_the_webhook_writes_it_again(
 
 
 def enforced(stage: Stage, release: Release, tenant: str) -> str:
-    """Install, and write the manifest of the release to a file; returns the `caBundle`."""
-    release.install(ENFORCED)
+    """Install with a disabled group, and write the manifest of the release to a file; returns the `caBundle`."""
+    release.install(WITHOUT_CLAIMS)
     eventually(lambda: denied(stage, tenant))
     (bundle,) = trusted(release)
     assert bundle
