@@ -7,8 +7,7 @@ Sources: Kubeflow trainer v2.0.0 to v2.2 (`pkg/runtime/core/trainingruntime.go`,
 `pkg/apis/trainer/v1alpha1/trainjob_types.go`): `podSpecOverrides` is of v2.0, `podTemplateOverrides` of v2.1, `runtimePatches` later.
 KServe v0.15.0 (`pkg/controller/v1beta1/inferenceservice/components/predictor.go` buildPodSpec and buildObjectMeta,
 `inferenceservice/utils/utils.go` MergeRuntimeContainers, MergePodSpec, GetServingRuntime) and v0.19.0
-(`pkg/controller/v1alpha2/llmisvc/config_merge.go` MergeSpecs). Both use strategic merge patches of
-`k8s.io/apimachinery` v0.36, whose keys of lists are those of `k8s.io/api` core/v1.
+(`pkg/controller/v1alpha2/llmisvc/config_merge.go` MergeSpecs). Both use strategic merge patches.
 """
 
 from __future__ import annotations
@@ -18,13 +17,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpugate.policies.engine.verdict import Verdict
 from gpugate.policies.sdk.facts import Need, named
-from gpugate.policies.sdk.field import Field, Unknown, UnknownValueError, has_unknown, is_unknown
+from gpugate.policies.sdk.field import Field, Unknown, UnknownValueError, has_unknown
 from gpugate.policies.sdk.objects import CLUSTER_TRAINING_RUNTIME, GroupVersionKind, Kind, Operation, Request
 from gpugate.policies.sdk.structs import Struct, replace
 from gpugate.policies.sdk.unknown_kinds import training_runtime
+from gpugate.webhook.manifests.strategic_merge import Merge, change_at, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from gpugate.policies.engine.verdict import Outcome
     from gpugate.policies.sdk.facts import Facts
@@ -58,11 +58,6 @@ _LLM_SERVICE: Final = ("serving.kserve.io", "LLMInferenceService")
 _MOST_VALUES: Final = 2_000
 _MOST_JOBS: Final = 20
 _MOST_PATCHES: Final = 100
-# The key by which a strategic merge patch finds an element of a list; other lists are replaced.
-_MERGE_KEYS: Final = {
-    **dict.fromkeys(("containers", "env", "imagePullSecrets", "initContainers", "schedulingGates", "volumes"), "name"),
-    "volumeMounts": "mountPath",
-}
 
 
 class Expanded(Struct, frozen=True):
@@ -162,43 +157,6 @@ def expanded(request: Request, facts: Facts) -> Expanded | None:
     return None
 
 
-class _Merge:
-    """Merges values of an object into those of its base; `origins` is as in `Expanded`."""
-
-    def __init__(self) -> None:
-        self.origins: dict[Path, Path] = {}
-
-    def patched(self, base: Json, patch: Json, at: Path, origin: Path) -> Json:
-        """Return the base with a strategic merge patch; null removes, and lists merge by the key of their elements."""
-        if is_unknown(base) and (isinstance(patch, dict) or str(at[-1]) in _MERGE_KEYS):
-            return base
-        if isinstance(patch, dict):
-            merged = dict(base) if isinstance(base, dict) else {}
-            for name, value in patch.items():
-                if value is None:
-                    merged.pop(name, None)
-                else:
-                    merged[name] = self.patched(merged.get(name), value, (*at, name), (*origin, name))
-            if not isinstance(base, dict):
-                self.origins[at] = origin
-            return merged
-        key = _MERGE_KEYS.get(str(at[-1]), "")
-        if not key or not isinstance(patch, list) or not isinstance(base, list):
-            self.origins[at] = origin
-            return patch
-        elements = list(base)
-        places = {_text(element, key): index for index, element in enumerate(elements)}
-        for index, element in enumerate(patch):
-            position = places.setdefault(_text(element, key) or f" {index}", len(elements))
-            elements += [None] if position == len(elements) else []
-            elements[position] = self.patched(elements[position], element, (*at, position), (*origin, index))
-        return elements
-
-
-def _text(value: Json, key: str) -> str:
-    return Field(value)[key].text
-
-
 def _job_set(request: Request, facts: Facts) -> Expanded | None:
     """Return the JobSet of a TrainJob."""
     whole = Field(request.object)
@@ -222,9 +180,9 @@ def _job_set(request: Request, facts: Facts) -> Expanded | None:
         or not all(_is_small(patch.field.value) for patch in patches)
     ):
         return None
-    merge = _Merge()
+    merge = Merge()
     jobs: list[Json] = list(replicated)
-    places = {_text(job, "name"): index for index, job in enumerate(jobs)}
+    places = {text_of(job, "name"): index for index, job in enumerate(jobs)}
     for patch in patches:
         if patch.job in places:
             at: Path = ("spec", "replicatedJobs", places[patch.job])
@@ -268,7 +226,7 @@ def _trainer_alone(request: Request, trainer: Field, base_name: str) -> Expanded
     if not any("/" in name for block in ("limits", "requests") for name in amounts[block].mapping):
         return None
     unknown = Unknown(f"{base_name} (not among the files)")
-    merge = _Merge()
+    merge = Merge()
     at: Path = ("spec", "replicatedJobs", 0)
     container = _container(
         merge,
@@ -291,7 +249,7 @@ def _trainer_alone(request: Request, trainer: Field, base_name: str) -> Expanded
     if nodes:
         for name in ("parallelism", "completions"):
             merge.origins[*at, "template", "spec", name] = nodes.path
-            job = _changed(job, ("template", "spec", name), lambda _: nodes.value)
+            job = change_at(job, ("template", "spec", name), lambda _: nodes.value)
     owner: Json = {"apiVersion": request.kind.api_version, "kind": request.kind.kind, "name": request.name}
     kind = GroupVersionKind("jobset.x-k8s.io", "v1alpha2", "JobSet")
     obj: dict[str, Json] = {
@@ -422,7 +380,7 @@ class _Patch(NamedTuple):
     field: Field
     keys: tuple[str, ...]  # of the field, that belong to the patch
 
-    def applied(self, merge: _Merge, job: Json, at: Path) -> Json:
+    def applied(self, merge: Merge, job: Json, at: Path) -> Json:
         def change(value: Json) -> Json:
             for key in self.keys:
                 member = self.field[key]
@@ -430,7 +388,7 @@ class _Patch(NamedTuple):
                 value = merge.patched(value, patch, (*at, *self.part), self.field.path)
             return value
 
-        return _changed(job, self.part, change)
+        return change_at(job, self.part, change)
 
 
 _POD_SPEC: Final = ("template", "spec", "template", "spec")
@@ -449,7 +407,7 @@ def _patches(spec: Field) -> Iterator[_Patch]:
             yield _Patch(job["name"].text, (), job, ("template",))
 
 
-def _trained(merge: _Merge, job: Json, trainer: Field, at: Path) -> Json:
+def _trained(merge: Merge, job: Json, trainer: Field, at: Path) -> Json:
     """Return a replicated job with what the TrainJob says of its trainer, where the job has that."""
     if not trainer.mapping or not Field(job)["template", "metadata", "labels"].mapping:
         return job
@@ -463,13 +421,13 @@ def _trained(merge: _Merge, job: Json, trainer: Field, at: Path) -> Json:
             for n, container in enumerate(containers if isinstance(containers, list) else ())
         ]
 
-    changed = _changed(job, (*_POD_SPEC, "containers"), change)
+    changed = change_at(job, (*_POD_SPEC, "containers"), change)
     nodes = trainer["numNodes"]
     if nodes and Field(job)["template", "metadata", "labels", _ANCESTOR].text == "trainer":
         for name in ("parallelism", "completions"):
             path = ("template", "spec", name)
             merge.origins[*at, *path] = nodes.path
-            changed = _changed(changed, path, lambda _: nodes.value)
+            changed = change_at(changed, path, lambda _: nodes.value)
     return changed
 
 
@@ -477,7 +435,7 @@ _NODE: Final = "node"
 _ANCESTOR: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 
 
-def _container(merge: _Merge, container: dict[str, Json], trainer: Field, at: Path) -> Json:
+def _container(merge: Merge, container: dict[str, Json], trainer: Field, at: Path) -> Json:
     changed = dict(container)
     for name in ("image", "command", "args"):
         if trainer[name]:
@@ -504,7 +462,7 @@ def _service(request: Request, facts: Facts) -> Expanded | None:
     base = dict(known["spec"].mapping) if known and runtime.text else {}
     if not isinstance(base.get("containers"), list) or base.get("disabled") or not _is_small(base):
         return None
-    merge = _Merge()
+    merge = Merge()
     spec = whole["spec"]
     for field in (*whole.members(), *spec.members()):
         merge.origins[field.path] = field.path
@@ -515,7 +473,7 @@ def _service(request: Request, facts: Facts) -> Expanded | None:
     return Expanded(_request(request, request.kind, obj), name, None, (), merge.origins, runtime.path)
 
 
-def _predictor(merge: _Merge, whole: Field, base: dict[str, Json]) -> dict[str, Json]:
+def _predictor(merge: Merge, whole: Field, base: dict[str, Json]) -> dict[str, Json]:
     own = whole["spec", "predictor"]
     predictor: dict[str, Json] = {key: base[key] for key in _POD_FIELDS if key in base}
     for key, member in own.items():
@@ -530,7 +488,7 @@ def _predictor(merge: _Merge, whole: Field, base: dict[str, Json]) -> dict[str, 
     return predictor
 
 
-def _containers(merge: _Merge, predictor: Field, base: dict[str, Json]) -> list[Json]:
+def _containers(merge: Merge, predictor: Field, base: dict[str, Json]) -> list[Json]:
     model, at = predictor["model"], (*predictor.path, "containers")
     server = {key: member for key, member in model.mapping.items() if key not in _MODEL_ONLY}
     listed = list(Field(base)["containers"])
@@ -569,10 +527,10 @@ def _llm_service(request: Request, facts: Facts) -> Expanded | None:
     bases = [dict(config["spec"].mapping) for config in configs]
     if not names or len(configs) < len(names) or not all(map(_is_small, bases)):
         return None
-    merge = _Merge()
+    merge = Merge()
     spec: dict[str, Json] = {}
     for base in bases:
-        merged = _Merge().patched(spec, base, ("spec",), ("spec",))
+        merged = Merge().patched(spec, base, ("spec",), ("spec",))
         spec = merged if isinstance(merged, dict) else spec
     own: Json = {key: value for key, value in whole["spec"].mapping.items() if key != "baseRefs"}
     obj: dict[str, Json] = {**whole.mapping, "spec": merge.patched(spec, own, ("spec",), ("spec",))}
@@ -586,16 +544,6 @@ def _llm_service(request: Request, facts: Facts) -> Expanded | None:
 _MODEL_ONLY: Final = frozenset(
     {"modelFormat", "protocolVersion", "runtime", "runtimeVersion", "storage", "storageUri", "args"}
 )
-
-
-def _changed(value: Json, path: tuple[str, ...], change: Callable[[Json], Json]) -> Json:
-    """Return a value with a change at a path; one that is not known, or of another shape, stays as it is."""
-    if not path:
-        return change(value)
-    if value is not None and not isinstance(value, dict):
-        return value
-    own = value or {}
-    return {**own, path[0]: _changed(own.get(path[0]), path[1:], change)}
 
 
 def _is_small(value: Json) -> bool:
