@@ -48,7 +48,7 @@ def test_every_object_is_accepted_without_changes(api: Api, helm: Helm, case: Pa
 
 
 def not_stored(written: Any, stored: Any, path: str = "") -> Iterator[str]:
-    """Yield the fields that the API server does not store, such as empty lists: to Argo CD each is a difference forever."""
+    """Yield the fields that the API server stores otherwise or not at all: to Argo CD each is a difference forever."""
     if isinstance(written, dict) and isinstance(stored, dict):
         for key, value in written.items():
             if key in stored:
@@ -58,3 +58,5 @@ def not_stored(written: Any, stored: Any, path: str = "") -> Iterator[str]:
     elif isinstance(written, list) and isinstance(stored, list):
         for number, (one, other) in enumerate(zip(written, stored, strict=False)):
             yield from not_stored(one, other, f"{path}[{number}]")
+    elif written != stored:
+        yield f"{path}: {written!r}, stored as {stored!r}"
