@@ -14,12 +14,15 @@ What is removed becomes `redacted`, so that a policy still sees that there is a 
 
 from __future__ import annotations
 
+import dis
+import pkgutil
 import re
-import sys
 from functools import lru_cache
-from importlib.machinery import PathFinder, SourceFileLoader
+from importlib.machinery import FileFinder, SourceFileLoader
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
+
+from gpugate import policies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -134,28 +137,40 @@ class Vocabulary:
         return annotation in self._annotations or annotation.startswith(_ANNOTATIONS)
 
 
+_IMPORT_NAME: Final = dis.opmap["IMPORT_NAME"]
+
+
 def library_texts() -> frozenset[str]:
-    """Return the texts without white space in the code of the loaded library, which leaves out messages; takes 0.3 s."""
-    constants: set[str] = set()
-    imported: set[str] = set()
-    for name, module in tuple(sys.modules.items()):
-        package = sys.modules.get(name.rpartition(".")[0])
-        if name.startswith("gpugate.policies.") and package is not None:
-            imported.update(vars(module))
-            # Not the loader of the module, because a test runner may have loaded it.
-            spec = PathFinder.find_spec(name, package.__path__)
-            code = spec.loader.get_code(name) if spec and isinstance(spec.loader, SourceFileLoader) else None
-            if code is not None:
-                constants.update(_constants(code))
-    return frozenset(constants - imported)
+    """Return the texts without white space in the code of the library, which leaves out messages; takes 0.1 s.
+
+    Modules are read but not imported, so that the texts do not depend on what a command has imported.
+    """
+    specs = (
+        module.module_finder.find_spec(module.name)
+        for module in pkgutil.walk_packages(policies.__path__, f"{policies.__name__}.")
+        if isinstance(module.module_finder, FileFinder)
+    )
+    codes = (spec.loader.get_code(spec.name) for spec in specs if spec and isinstance(spec.loader, SourceFileLoader))
+    return frozenset(text for code in codes if code for text in _constants(code))
 
 
 def _constants(code: CodeType) -> Iterator[str]:
+    imported = tuple(_imported(code))
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _constants(constant)
-        else:
+        elif not any(constant is names for names in imported):
             yield from (text for text in _texts_in(constant) if not any(map(str.isspace, text)))
+
+
+def _imported(code: CodeType) -> Iterator[object]:
+    """Yield the constants that hold the names of `from ... import`."""
+    if _IMPORT_NAME in code.co_code[::2]:
+        before: object = None
+        for instruction in dis.get_instructions(code):
+            if instruction.opcode == _IMPORT_NAME:
+                yield before
+            before = instruction.argval
 
 
 def _texts_in(constant: object) -> Iterator[str]:
