@@ -95,23 +95,26 @@ AGENT = {
 OWNED = {
     "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "a", "uid": "1", "controller": True}]
 }
+CONTROLLERS = "system:serviceaccount:kube-system"
 MIRROR = {"annotations": {"kubernetes.io/config.mirror": "1"}}
 
 
 @pytest.mark.parametrize(
-    ("user", "metadata", "paths"),
+    ("sender", "metadata", "paths"),
     [
-        pytest.param("system:serviceaccount:kube-system:daemon-set-controller", OWNED, set(), id="of-a-DaemonSet"),
-        pytest.param("mallory", OWNED, {"/validate"}, id="said-to-be-of-a-DaemonSet"),
-        pytest.param("system:node:a", MIRROR, set(), id="mirrored"),
-        pytest.param("mallory", MIRROR, {"/validate"}, id="said-to-be-mirrored"),
+        pytest.param((f"{CONTROLLERS}:daemon-set-controller", CONTROLLERS), OWNED, set(), id="of-a-DaemonSet"),
+        pytest.param(("mallory", "a"), OWNED, {"/validate"}, id="said-to-be-of-a-DaemonSet"),
+        pytest.param(("system:node:a", "system:nodes"), MIRROR, set(), id="mirrored"),
+        pytest.param(("system:node:a", "a"), MIRROR, {"/validate"}, id="with-the-name-of-a-kubelet"),
+        pytest.param(("mallory", "system:nodes"), MIRROR, {"/validate"}, id="said-to-be-mirrored"),
     ],
 )
 def test_nobody_can_say_of_a_pod_that_it_is_not_to_be_seen(
-    kubectl: Kubectl, stub: Stub, namespace: str, user: str, metadata: dict[str, Any], paths: set[str]
+    kubectl: Kubectl, stub: Stub, namespace: str, sender: tuple[str, str], metadata: dict[str, Any], paths: set[str]
 ) -> None:
     made = json.dumps(pod(namespace, AGENT, **metadata))
-    acting = (f"--as={user}", "--as-group=system:masters")
+    user, group = sender
+    acting = (f"--as={user}", f"--as-group={group}", "--as-group=system:masters")
     done = []
     sent = asked(
         stub, "asked", lambda: done.append(kubectl("create", "--dry-run=server", "-f", "-", *acting, stdin=made))

@@ -86,7 +86,7 @@ def _lets_off(exemption: Exemption, request: Request) -> bool:
 
 
 def _is_mirror(request: Request) -> bool:
-    if request.kind.kind != "Pod" or not request.user.startswith("system:node:"):
+    if request.kind.kind != "Pod" or not request.is_from_kubelet:
         return False
     metadata = (request.object or request.old_object or {}).get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None

@@ -254,7 +254,6 @@ def named_node(pod: Field) -> Field | None:
 
 
 _MIRROR: Final = "kubernetes.io/config.mirror"
-_KUBELET: Final = "system:node:"
 
 
 def is_of_kubelet(pod: Field, ctx: AnyContext) -> bool:
@@ -262,8 +261,8 @@ def is_of_kubelet(pod: Field, ctx: AnyContext) -> bool:
 
     Source: Kubernetes v1.36 `plugin/pkg/admission/noderestriction` (kubelets create mirror Pods only).
     """
-    user = ctx.request.user
-    return bool(pod["metadata", "annotations", _MIRROR]) and (not user or user.startswith(_KUBELET))
+    request = ctx.request
+    return bool(pod["metadata", "annotations", _MIRROR]) and (not request.user or request.is_from_kubelet)
 
 
 def reach(pod: Field, ctx: AnyContext) -> Stance:

@@ -227,6 +227,11 @@ class Subject(Struct, frozen=True):
     wrapper: Wrapper | None = None
 
 
+# The prefix of the user name of a kubelet, which the name of its node follows, and the group of all kubelets.
+KUBELET: Final = "system:node:"
+KUBELETS: Final = "system:nodes"
+
+
 class Request(Struct, frozen=True, dict=True):
     """A create, update or delete of one object.
 
@@ -258,6 +263,14 @@ class Request(Struct, frozen=True, dict=True):
     def stored_kind(self) -> GroupVersionKind:
         """The type of the stored object that the request changes."""
         return self.parent or self.kind
+
+    @property
+    def is_from_kubelet(self) -> bool:
+        """Whether a kubelet sent the request. The name of a user alone does not show it.
+
+        Source: Kubernetes v1.36 `pkg/auth/nodeidentifier/default.go`.
+        """
+        return KUBELETS in self.groups and self.user.startswith(KUBELET)
 
     def kind_among(self, kinds: Iterable[Kind]) -> Kind:
         """Return which of the kinds of a handler the request is evaluated as.

@@ -17,7 +17,7 @@ from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.node_types import NODE_TYPE_NEEDS
-from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request, is_known
+from gpugate.policies.sdk.objects import KUBELET, KUBELETS, GroupVersionKind, Operation, Request, is_known
 from gpugate.policies.sdk.platform import CLUSTER_NAME
 from gpugate.policies.sdk.pod_templates import TEMPLATES, pod_templates
 from gpugate.policies.sdk.unknown_kinds import UnknownKind
@@ -259,7 +259,7 @@ class PodScan:
         known = self._of(content, (self_entry.name.namespace, owner_kind, mark, self._named(self_entry)))
         if record.selected and mark not in record.templates:
             if known.judgement is None:
-                known.judgement = tools.judging.judge(creation(stored.kind, content, _user(pod)))
+                known.judgement = tools.judging.judge(creation(stored.kind, content, *_creator(pod)))
                 tools.exemptions |= known.judgement.exemptions
             tools.coverage.evaluated("pods", known.judgement.called, len(known.judgement.skipped))
             record.add(known.judgement, self_entry.name)
@@ -287,12 +287,12 @@ class PodScan:
         return tuple(any(formats.matches(pattern, pod.name.name) for pattern in names) for names in self._names)
 
 
-def _user(pod: Object) -> str:
-    """Return the creator of a mirror Pod, which is the kubelet; empty for other Pods."""
+def _creator(pod: Object) -> tuple[str, tuple[str, ...]]:
+    """Return the user name and groups of the creator of a mirror Pod, which is the kubelet; empty for other Pods."""
     metadata = pod.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     is_mirror = isinstance(annotations, dict) and _MIRROR in annotations
-    return f"system:node:{_text(pod, 'spec', 'nodeName')}" if is_mirror else ""
+    return (f"{KUBELET}{_text(pod, 'spec', 'nodeName')}", (KUBELETS,)) if is_mirror else ("", ())
 
 
 def _text(obj: Object, *path: str) -> str:

@@ -289,8 +289,8 @@ class Judging:
 _NOTHING: Final = Judgement()
 
 
-def creation(kind: GroupVersionKind, obj: Object, user: str = "") -> Request:
-    """Return the request that would create an object."""
+def creation(kind: GroupVersionKind, obj: Object, user: str = "", groups: tuple[str, ...] = ()) -> Request:
+    """Return the request with which a user of some groups would create an object."""
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     name = str(metadata.get("name") or "")
@@ -304,6 +304,7 @@ def creation(kind: GroupVersionKind, obj: Object, user: str = "") -> Request:
         generate_name=str(metadata.get("generateName") or ""),
         namespace=namespace,
         user=user,
+        groups=groups,
     )
 
 

@@ -39,6 +39,7 @@ from gpugate.policies.sdk.concerns import (
     own_expression,
     walked,
 )
+from gpugate.policies.sdk.objects import KUBELET, KUBELETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -247,7 +248,8 @@ CHANGES_WHAT_IS_EVALUATED: Final = {
 }
 NOT_OF_KARPENTER: Final = "is-not-from-karpenter"
 # Mirror Pods are not evaluated (`engine/enforcement.py`): a kubelet creates them for Pods that it runs already.
-_NO_MIRROR: Final = ~(SentBy("system:node:*") & Key("metadata.annotations", ("kubernetes.io/config.mirror",)))
+_NO_MIRROR: Final = ~(SentBy(f"{KUBELET}*") & Key("metadata.annotations", ("kubernetes.io/config.mirror",)))
+_NOT_OF_KUBELETS: Final = f"!request.userInfo.?groups.orValue([]).exists(g, g == '{KUBELETS}')"
 
 
 class Resource(Protocol):
@@ -262,7 +264,8 @@ def match_conditions(resources: Sequence[Resource], platform: Platform) -> Itera
     """Yield what must hold of an object of one of some resources; nothing, if each is sent."""
     yield CHANGES_WHAT_IS_EVALUATED
     if any((resource.group, resource.plural) == ("", "pods") for resource in resources):
-        yield {"name": "is-not-a-mirror-pod", "expression": alternatives(_NO_MIRROR, platform)}
+        expression = f"{alternatives(_NO_MIRROR, platform)} ||\n{_NOT_OF_KUBELETS}"
+        yield {"name": "is-not-a-mirror-pod", "expression": expression}
     concerns = {resource.concern for resource in resources}
     if len(concerns) == 1:
         yield from _interesting(concerns.pop(), platform)

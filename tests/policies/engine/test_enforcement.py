@@ -186,20 +186,23 @@ def test_a_user_without_groups_matches_every_group_pattern_only() -> None:
 
 
 MIRROR: dict[str, Any] = {"metadata": {"annotations": {"kubernetes.io/config.mirror": "a"}}}
-KUBELET = "system:node:ip-10-0-0-1"
+KUBELET = {"user": "system:node:ip-10-0-0-1", "groups": ("system:nodes", "system:authenticated")}
 
 
 @pytest.mark.parametrize(
     ("obj", "attributes", "skipped"),
     [
-        pytest.param(MIRROR, {"user": KUBELET}, True, id="a mirror Pod"),
-        pytest.param(None, {"user": KUBELET, "old_object": MIRROR}, True, id="a deleted mirror Pod"),
+        pytest.param(MIRROR, KUBELET, True, id="a mirror Pod"),
+        pytest.param(None, {**KUBELET, "old_object": MIRROR}, True, id="a deleted mirror Pod"),
         pytest.param(MIRROR, {"user": "anna"}, False, id="an annotation that a user wrote"),
-        pytest.param(MIRROR, {"user": KUBELET, "kind": "ConfigMap"}, False, id="another kind"),
-        pytest.param(GOOD, {"user": KUBELET}, False, id="another Pod of a kubelet"),
-        pytest.param({"metadata": {"annotations": ["a"]}}, {"user": KUBELET}, False, id="annotations of another type"),
-        pytest.param({"metadata": "a"}, {"user": KUBELET}, False, id="metadata of another type"),
-        pytest.param(None, {"user": KUBELET}, False, id="without an object"),
+        # A ServiceAccount cannot have this name, but a client certificate or an identity provider can give it.
+        pytest.param(MIRROR, {**KUBELET, "groups": ("system:authenticated",)}, False, id="the name of a kubelet alone"),
+        pytest.param(MIRROR, {**KUBELET, "user": "anna"}, False, id="the group of kubelets alone"),
+        pytest.param(MIRROR, {**KUBELET, "kind": "ConfigMap"}, False, id="another kind"),
+        pytest.param(GOOD, KUBELET, False, id="another Pod of a kubelet"),
+        pytest.param({"metadata": {"annotations": ["a"]}}, KUBELET, False, id="annotations of another type"),
+        pytest.param({"metadata": "a"}, KUBELET, False, id="metadata of another type"),
+        pytest.param(None, KUBELET, False, id="without an object"),
         pytest.param(GOOD, {"namespace": "kube-system"}, True, id="an excluded namespace"),
     ],
 )

@@ -155,6 +155,7 @@ def judge(
     phase: Phase = Phase.BOTH,
     ceiling: Stance = Stance.ENFORCE,
     user: str = "",
+    groups: tuple[str, ...] = (),
     subresource: str = "",
     namespace: str = "apps",
     name: str = "p",
@@ -172,6 +173,7 @@ def judge(
         generate_name=generate_name,
         namespace=namespace,
         user=user,
+        groups=groups,
         subresource=subresource,
     )
     return evaluate(ruleset, request, NoFacts(), today=TODAY, phase=phase, template_ceiling=ceiling)
@@ -281,7 +283,7 @@ class TestMirrorPod:
     mirror = pod(containers=BAD) | {"metadata": {"name": "p", "annotations": {"kubernetes.io/config.mirror": "x"}}}
 
     def test_one_that_a_kubelet_sends_is_not_judged(self) -> None:
-        assert judge("pods/named-bad", obj=self.mirror, user="system:node:a").allowed
+        assert judge("pods/named-bad", obj=self.mirror, user="system:node:a", groups=("system:nodes",)).allowed
 
     def test_the_annotation_alone_exempts_nothing(self) -> None:
         assert not judge("pods/named-bad", obj=self.mirror, user="developer").allowed

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import Context
 
 MIRROR = {"kubernetes.io/config.mirror": "0f1e2d3c"}
+KUBELET = "system:node:gpu-node-1"
 CONTROLLERS = "system:serviceaccount:kube-system:"
 
 
@@ -29,7 +30,7 @@ def owner(kind: str, version: str = "apps/v1") -> list[dict[str, Any]]:
         ("developer", {}, True, True),
         ("", {}, True, True),
         ("developer", {"annotations": MIRROR}, True, True),
-        ("system:node:gpu-node-1", {"annotations": MIRROR, "ownerReferences": owner("Node", "v1")}, False, False),
+        (KUBELET, {"annotations": MIRROR, "ownerReferences": owner("Node", "v1")}, False, False),
         ("developer", {"ownerReferences": owner("DaemonSet")}, True, True),
         (f"{CONTROLLERS}daemon-set-controller", {"ownerReferences": owner("DaemonSet")}, False, False),
         (f"{CONTROLLERS}replicaset-controller", {"ownerReferences": owner("ReplicaSet")}, False, True),
@@ -52,7 +53,8 @@ def test_the_sender_decides_what_is_reported(
 
     def is_reported(check: Callable[..., Any], **more: str) -> bool:
         ctx = context({**pod, "spec": {**spec, **more}})
-        ctx.request = replace(ctx.request, user=sender)
+        groups = ("system:nodes",) if sender == KUBELET else ("system:authenticated",)
+        ctx.request = replace(ctx.request, user=sender, groups=groups)
         return any(isinstance(item, Violation) for item in check(ctx.subject, ctx))
 
     reported = (is_reported(bare_gpu_pod.check), is_reported(pinned_node_name.check, nodeName="gpu-node-1"))
