@@ -51,32 +51,20 @@ var compiler = admissioncel.NewConditionCompiler(environment.MustBaseEnvSet(envi
 var compiled = map[string]admissioncel.ConditionEvaluator{}
 
 func main() {
-	questions.Answer(map[string]questions.Answering{"evaluate": questions.About(evaluate)})
+	questions.Answer(map[string]questions.Answering{"evaluate": questions.About(evaluate), "measure": questions.About(measure)})
 }
 
-// evaluate decodes both objects as the API server does, and evaluates each expression with a budget of its own.
+// evaluate evaluates each expression with a budget of its own.
 func evaluate(asked request) (*evaluated, error) {
-	object, err := decoded(asked.Object)
+	versioned, err := attributes(asked)
 	if err != nil {
 		return nil, err
 	}
-	old, err := decoded(asked.OldObject)
-	if err != nil {
-		return nil, err
-	}
-	kind := object.GetObjectKind().GroupVersionKind()
-	resource := schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: asked.Resource}
-	sender := &user.DefaultInfo{Name: asked.User}
-	attributes := admission.NewAttributesRecord(
-		object, old, kind, "default", "asked", resource, "", admission.Operation(asked.Operation), nil, false, sender,
-	)
-	versioned := &admission.VersionedAttributes{
-		Attributes: attributes, VersionedObject: object, VersionedOldObject: old, VersionedKind: kind,
-	}
-	review := admissioncel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(resource), metav1.GroupVersionKind(kind))
+	kind, resource := versioned.VersionedKind, versioned.GetResource()
+	review := admissioncel.CreateAdmissionRequest(versioned.Attributes, metav1.GroupVersionResource(resource), metav1.GroupVersionKind(kind))
 	found := &evaluated{}
 	if asked.Show {
-		if found.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object); err != nil {
+		if found.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(versioned.VersionedObject); err != nil {
 			return nil, err
 		}
 	}
@@ -97,6 +85,27 @@ func evaluate(asked request) (*evaluated, error) {
 		found.Conditions = append(found.Conditions, said)
 	}
 	return found, nil
+}
+
+// attributes decodes both objects as the API server does.
+func attributes(asked request) (*admission.VersionedAttributes, error) {
+	object, err := decoded(asked.Object)
+	if err != nil {
+		return nil, err
+	}
+	old, err := decoded(asked.OldObject)
+	if err != nil {
+		return nil, err
+	}
+	kind := object.GetObjectKind().GroupVersionKind()
+	resource := schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: asked.Resource}
+	sender := &user.DefaultInfo{Name: asked.User}
+	found := admission.NewAttributesRecord(
+		object, old, kind, "default", "asked", resource, "", admission.Operation(asked.Operation), nil, false, sender,
+	)
+	return &admission.VersionedAttributes{
+		Attributes: found, VersionedObject: object, VersionedOldObject: old, VersionedKind: kind,
+	}, nil
 }
 
 // decoded returns an object of a built-in kind as its Go type, and any other as it is; nil for none.
