@@ -46,8 +46,8 @@ _PLATFORM: Final = Platform(
 _NAMES: Final = r"'\^\(\?s: \|<(taints|resources)>\)\$'"
 # How `match_conditions.py` writes them, and under a negation.
 _OF_PLATFORM: Final = re.compile(
-    rf" \|\| size\({_NAMES}\) > \d+ \|\| \w+\.matches\({_NAMES}\)"
-    rf"| \|\| \(size\({_NAMES}\) <= \d+ && \(\w+\.matches\({_NAMES}\)\)\)"
+    rf" \|\| size\({_NAMES}\) > \d+ \|\| (?:size\([\w.]+\.filter\(\w, )?[\w.]+\.matches\({_NAMES}\)(?:\)\) > 0)?"
+    rf"| \|\| size\([\w.]+\) <= \d+ && size\({_NAMES}\) <= \d+ && [\w.]+\.matches\({_NAMES}\)"
 )
 _COMMENT: Final = re.compile(r" *# (?P<first>-- )?(?P<text>.*)")
 _FULL_NAME: Final = '{{ include "gpugate.fullname" . }}'

@@ -396,6 +396,25 @@ def covers(whole: Concern, part: Concern) -> bool:  # noqa: PLR0911 -- one answe
             return False
 
 
+def without(whole: Concern, other: Concern) -> Concern:
+    """Return a concern for the objects for which one holds and another does not: the former without what the latter covers.
+
+    It holds for other objects too, for which both hold.
+    """
+    if covers(other, whole):
+        return AnyOf(())
+    match whole:
+        case AnyOf(parts):
+            remaining = (without(part, other) for part in parts)
+            return AnyOf(tuple(part for part in remaining if part != AnyOf(())))
+        case Each(path, where):
+            others = other.parts if isinstance(other, AnyOf) else (other,)
+            same = (each.where for each in others if isinstance(each, Each) and each.path == path)
+            return Each(path, without(where, any_of(*same)))
+        case _:
+            return whole
+
+
 def walked(where: Concern) -> tuple[tuple[str, int], ...]:
     """Return the paths and limits of the lists and objects in an element whose entries are compared one by one."""
     match where:

@@ -33,12 +33,14 @@ from gpugate.policies.sdk.concerns import (
     any_of,
     reader,
     walked,
+    without,
 )
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.platform import Accelerators, Platform, Taint
 from gpugate.webhook.manifests.load import RunFacts
+from gpugate.webhook.registration.entries import mutated, validated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -358,6 +360,35 @@ def test_a_reader_answers_as_the_match_conditions_do_for_every_example(config: P
         for user in ("alice", DAEMON_SETS):
             expected = [concern.holds(Field(pod), config.platform, user) for concern in concerns]
             assert [holds(pod, user) for holds in readers] == expected, name
+
+
+A, B, C = Flag("a"), Flag("b"), Flag("c")
+LEFT: dict[str, tuple[Concern, Concern, Concern]] = {
+    "nothing in common": (A, B, A),
+    "the same": (A, A, any_of()),
+    "one of two": (A | B, B | C, AnyOf((A,))),
+    "an element": (Each("x", A), Each("x", A) | B, any_of()),
+    "another element": (Each("x", A), Each("y", A), Each("x", A)),
+    "one of two in an element": (Each("x", A | B), Each("x", B), Each("x", AnyOf((A,)))),
+    "both": (A & B, B, any_of()),
+    "either of two with a third": ((A | B) & C, A, (A | B) & C),
+}
+
+
+@pytest.mark.parametrize(("whole", "other", "left"), LEFT.values(), ids=LEFT)
+def test_what_another_concern_covers_is_left_out(whole: Concern, other: Concern, left: Concern) -> None:
+    assert without(whole, other) == left
+
+
+@pytest.mark.parametrize("judging", [mutated, validated])
+def test_what_is_left_holds_where_one_concern_does_and_the_other_does_not(judging: Any) -> None:
+    (pods,) = (each for each in judging(ruleset_of(EVERYTHING_ON)) if each.plural == "pods")
+    left = reader(without(pods.advised, pods.enforced), Platform())
+    advised, enforced = reader(pods.advised, Platform()), reader(pods.enforced, Platform())
+    for name, pod in PODS:
+        assert (left(pod, "alice") and not enforced(pod, "alice")) == (
+            advised(pod, "alice") and not enforced(pod, "alice")
+        ), name
 
 
 CPU_ONLY = {"spec": {"containers": named(40, resources={"limits": {"cpu": "1", "memory": "1Gi"}})}}

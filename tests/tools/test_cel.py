@@ -32,70 +32,113 @@ PLATFORM = Platform(taints={"a.b/*": (Taint(key="own"),)}, accelerators=Accelera
 WRITTEN: dict[str, tuple[Concern, str]] = {
     "a string": (Text("spec.a", ("x",)), "object.?spec.?a.orValue('') == 'x'"),
     "one of several": (Text("spec.a", ("x", "y")), "object.?spec.?a.orValue('') in ['x', 'y']"),
-    "how it starts": (Text("a", ("x*",)), "object.?a.optMap(a, size(a) > 64 || a.startsWith('x')).orValue(false)"),
+    "how it starts": (Text("a", ("x*",)), "has(object.a) && (size(object.a) > 64 || object.a.startsWith('x'))"),
     "how a long one starts": (
         Text("a", ("x*",), most=99),
-        "object.?a.optMap(a, size(a) > 99 || a.startsWith('x')).orValue(false)",
+        "has(object.a) && (size(object.a) > 99 || object.a.startsWith('x'))",
     ),
-    "how it ends": (Text("a", ("*x",)), "object.?a.optMap(a, size(a) > 64 || a.endsWith('x')).orValue(false)"),
-    "what it holds": (Text("a", ("*x*",)), "object.?a.optMap(a, size(a) > 64 || a.contains('x')).orValue(false)"),
+    "how it ends": (Text("a", ("*x",)), "has(object.a) && (size(object.a) > 64 || object.a.endsWith('x'))"),
+    "what it holds": (Text("a", ("*x*",)), "has(object.a) && (size(object.a) > 64 || object.a.contains('x'))"),
     "both ends": (
         Text("a", ("x.*y",)),
-        "object.?a.optMap(a, size(a) > 64 || (a.startsWith('x.') && a.endsWith('y') && size(a) >= 3)).orValue(false)",
+        (
+            "has(object.a) && (size(object.a) > 64"
+            " || object.a.startsWith('x.') && object.a.endsWith('y') && size(object.a) >= 3)"
+        ),
     ),
     "several parts": (
         Text("a", ("x.*y*z",)),
-        r"object.?a.optMap(a, size(a) > 64 || a.matches('^(?s:x\\..*y.*z)$')).orValue(false)",
+        r"has(object.a) && (size(object.a) > 64 || object.a.matches('^(?s:x\\..*y.*z)$'))",
     ),
     "what may be missing": (
         Text("a", ("", "x*")),
-        "object.?a.optMap(a, a == '' || size(a) > 64 || a.startsWith('x')).orValue(true)",
+        "!(has(object.a)) || object.a == '' || size(object.a) > 64 || object.a.startsWith('x')",
     ),
     "quotes": (Text("a", ("it's \"x\\",)), "object.?a.orValue('') == 'it\\'s \"x\\\\'"),
-    "a flag": (Flag("a.b"), "object.?a.?b.orValue(false)"),
-    "a key": (Key("a", ("x", "y")), "object.?a.optMap(a, 'x' in a || 'y' in a).orValue(false)"),
+    "a flag": (Flag("a.b"), "has(object.a) && has(object.a.b) && object.a.b"),
+    "a key": (Key("a", ("x", "y")), "has(object.a) && ('x' in object.a || 'y' in object.a)"),
     "how a key starts": (
         Key("a", ("x", "y*")),
         (
-            "object.?a.optMap(a, 'x' in a || size(a) > 48 || a.exists(b, size(b) > 64 || b.startsWith('y')))"
-            ".orValue(false)"
+            "has(object.a) && (size(object.a) > 48"
+            " || size(object.a.filter(a, a == 'x' || size(a) > 64 || a.startsWith('y'))) > 0)"
         ),
     ),
-    "any key": (Key("a"), "size(object.?a.orValue({})) > 0"),
-    "any element": (Each("a", EVERY_OBJECT), "object.?a.optMap(a, a != null && size(a) > 0).orValue(false)"),
+    "no key that starts so": (
+        ~Key("a", ("x", "y*")),
+        (
+            "!(has(object.a) && ('x' in object.a"
+            " || size(object.a) <= 48 && size(object.a.filter(a, size(a) <= 64 && a.startsWith('y'))) > 0))"
+        ),
+    ),
+    "any key": (Key("a"), "has(object.a) && size(object.a) > 0"),
+    "any element": (Each("a", EVERY_OBJECT), "has(object.a) && object.a != null && size(object.a) > 0"),
     "an element": (
         Each("a", Flag("b")),
-        "object.?a.optMap(a, a != null && (size(a) > 32 || a.exists(b, b.?b.orValue(false)))).orValue(false)",
+        ("has(object.a) && object.a != null && (size(object.a) > 32 || size(object.a.filter(a, has(a.b) && a.b)) > 0)"),
     ),
-    "an element of an element": (
+    "an element of an element, counted where one of a few has many": (
         Each("a", Each("b", Flag("c"))),
         (
-            "object.?a.optMap(a, a != null && (size(a) > 32 || a.map(b, size(b.?b.orValue([]))).sum() > 256"
-            " || a.exists(b, b.?b.optMap(c, c.exists(d, d.?c.orValue(false))).orValue(false)))).orValue(false)"
+            "has(object.a) && object.a != null && (size(object.a) > 32"
+            " || size(object.a) > 4 && object.a.map(a, size(a.?b.orValue([]))).sum() > 256"
+            " || size(object.a.filter(a, has(a.b) && (size(a.b) > 64"
+            " && object.a.map(b, size(b.?b.orValue([]))).sum() > 256"
+            " || size(a.b.filter(b, has(b.c) && b.c)) > 0))) > 0)"
+        ),
+    ),
+    "an element without an element of a kind, counted first": (
+        Each("a", ~Each("b", Flag("c"))),
+        (
+            "has(object.a) && object.a != null && (size(object.a) > 32"
+            " || object.a.map(a, size(a.?b.orValue([]))).sum() > 256"
+            " || size(object.a.filter(a, !(has(a.b) && size(a.b.filter(b, has(b.c) && b.c)) > 0))) > 0)"
         ),
     ),
     "no element": (
         ~Each("a", Flag("b")),
-        "!(object.?a.optMap(a, a != null && (size(a) <= 32 && (a.exists(b, b.?b.orValue(false))))).orValue(false))",
+        (
+            "!(has(object.a) && object.a != null && size(object.a) <= 32"
+            " && size(object.a.filter(a, has(a.b) && a.b)) > 0)"
+        ),
+    ),
+    "elements that differ after a name": (
+        Each("a", (Text("b", ("x",)) & Flag("c")) | Text("b", ("y",))),
+        (
+            "has(object.a) && object.a != null && (size(object.a) > 32"
+            " || size(object.a.filter(a, a.?b.orValue('') in ['x', 'y']"
+            " && (a.?b.orValue('') == 'x' && has(a.c) && a.c || a.?b.orValue('') == 'y'))) > 0)"
+        ),
     ),
     "who sends it": (
         SentBy("a:*"),
-        "(size(request.userInfo.username) > 64 || request.userInfo.username.startsWith('a:'))",
+        "size(request.userInfo.username) > 64 || request.userInfo.username.startsWith('a:')",
     ),
     "both, the cheap one first": (
         Each("a", Flag("b")) & Flag("c"),
         (
-            "(object.?c.orValue(false)"
-            " && object.?a.optMap(a, a != null && (size(a) > 32 || a.exists(b, b.?b.orValue(false)))).orValue(false))"
+            "has(object.c) && object.c && has(object.a) && object.a != null"
+            " && (size(object.a) > 32 || size(object.a.filter(a, has(a.b) && a.b)) > 0)"
         ),
     ),
-    "one of two": (Flag("a") | Flag("b"), "object.?a.orValue(false) ||\nobject.?b.orValue(false)"),
+    "one of two": (Flag("a") | Flag("b"), "has(object.a) && object.a ||\nhas(object.b) && object.b"),
+    "one of two in the same object": (
+        Flag("a.b.c") | Flag("a.b.d") | Flag("e"),
+        (
+            "has(object.a) && has(object.a.b) && (has(object.a.b.c) && object.a.b.c ||\n"
+            "has(object.a.b.d) && object.a.b.d) ||\n"
+            "has(object.e) && object.e"
+        ),
+    ),
     "one of two in the same list": (
         Each("a", Flag("b")) | Each("a", Flag("c")),
-        "object.?a.optMap(a, a != null && (size(a) > 32 || a.exists(b, (b.?b.orValue(false) || b.?c.orValue(false))))).orValue(false)",
+        (
+            "has(object.a) && object.a != null"
+            " && (size(object.a) > 32 || size(object.a.filter(a, has(a.b) && a.b || has(a.c) && a.c)) > 0)"
+        ),
     ),
-    "not": (~Flag("a"), "!(object.?a.orValue(false))"),
-    "nothing": (any_of(), ""),
+    "not": (~Flag("a"), "!(has(object.a) && object.a)"),
+    "nothing": (any_of(), "false"),
 }
 
 
@@ -109,8 +152,8 @@ def test_the_platform_has_its_part() -> None:
     resources = alternatives(Key("limits", Listed.ACCELERATOR_RESOURCES), PLATFORM)
 
     assert "'nvidia.com/gpu'" in taints
-    assert "c.matches('^(?s: |own)$')" in taints
-    assert r"b.matches('^(?s: |a\\.b/.*)$')" in resources
+    assert "a.key.matches('^(?s: |own)$')" in taints
+    assert r"a.matches('^(?s: |a\\.b/.*)$')" in resources
 
 
 def test_every_concern_of_the_catalogue_has_words() -> None:

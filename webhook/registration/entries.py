@@ -21,7 +21,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyEntry
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk import objects
-from gpugate.policies.sdk.concerns import EVERY_OBJECT, any_of, covers
+from gpugate.policies.sdk.concerns import EVERY_OBJECT, any_of, covers, without
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import Kind, Operation
 from gpugate.policies.sdk.pod_templates import TEMPLATES
@@ -258,5 +258,7 @@ def _parts(resources: Iterable[EvaluatedResource]) -> tuple[list[EvaluatedResour
             waiting.append(resource)
         else:
             waiting.append(replace(resource, concern=resource.enforced))
-            advised.append(replace(resource, concern=resource.advised & ~resource.enforced))
+            rest = without(resource.advised, resource.enforced)
+            if rest != any_of():
+                advised.append(replace(resource, concern=rest & ~resource.enforced))
     return waiting, advised

@@ -21,6 +21,7 @@ from gpugate.policies.sdk.concerns import (
     EVERY_OBJECT,
     MOST_CHARACTERS,
     MOST_ELEMENTS,
+    MOST_INNER_ELEMENTS,
     MOST_KEYS,
     MOST_OWN_CHARACTERS,
     AllOf,
@@ -42,12 +43,26 @@ from gpugate.policies.sdk.concerns import (
 from gpugate.policies.sdk.objects import KUBELET, KUBELETS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from gpugate.policies.sdk.concerns import Concern
     from gpugate.policies.sdk.platform import Platform
 
-_VARIABLES = "abcdefghijklmnopqrstuvwxyz"
+_VARIABLES: Final = "abcdefghijklmnopqrstuvwxyz"
+# The resources that nearly every container names. No known pattern of accelerators fits one of them.
+_ORDINARY: Final = ("cpu", "memory", "ephemeral-storage")
+# Up to so many elements are not counted together: only if one of them has more than its share of what is allowed.
+_FEW: Final = 4
+
+# How tightly the outermost operator of an expression binds, which decides whether it needs parentheses.
+_OR, _AND, _COMPARISON = range(3)
+
+
+class _Cel(NamedTuple):
+    """A CEL expression, and how tightly its outermost operator binds."""
+
+    text: str
+    binds: int = _COMPARISON
 
 
 class _Around(NamedTuple):
@@ -58,25 +73,33 @@ class _Around(NamedTuple):
         depth: how many variables are taken.
         platform: whose names count.
         unusual: the answer where something is unusually large.
-        counted: whether its lists and objects have been counted together with those of other elements.
+        among: the expression for the list of which it is an element; empty for an object.
+        counted: whether all lists and objects in it have been counted together with those of the other elements.
+        present: expressions for the objects that exist wherever this is evaluated.
     """
 
     name: str
     depth: int
     platform: Platform
     unusual: bool = True
+    among: str = ""
     counted: bool = False
+    present: frozenset[str] = frozenset()
 
-    def inside(self, variables: int = 1) -> _Around:
-        """Return the same for the last of some more variables."""
-        depth = self.depth + variables
-        return self._replace(name=_VARIABLES[depth - 1], depth=depth)
+    @property
+    def variable(self) -> str:
+        """The next variable."""
+        return _VARIABLES[self.depth]
+
+    def inside(self, items: str, *, counted: bool) -> _Around:
+        """Return the same for an element of a list, or for a key."""
+        return self._replace(name=self.variable, depth=self.depth + 1, among=items, counted=counted)
 
 
 def alternatives(concern: Concern, platform: Platform) -> str:
-    """Write a concern as a condition on `object`, each alternative on a line of its own, cheap ones first."""
-    parts = concern.parts if isinstance(concern, AnyOf) else (concern,)
-    return " ||\n".join(_written(part, _Around("object", 0, platform)) for part in sorted(parts, key=nesting))
+    """Write a concern as a condition on `object`, cheap parts first."""
+    around = _Around("object", 0, platform)
+    return (_any(concern.parts, around, " ||\n") if isinstance(concern, AnyOf) else _written(concern, around)).text
 
 
 def names(texts: Iterable[str]) -> str:
@@ -84,26 +107,26 @@ def names(texts: Iterable[str]) -> str:
     return ", ".join(map(_quoted, texts))
 
 
-def _written(concern: Concern, around: _Around) -> str:
+def _written(concern: Concern, around: _Around) -> _Cel:  # noqa: PLR0911 -- one expression for each class
     match concern:
         case AnyOf(parts):
-            return _joined(" || ", (_written(part, around) for part in sorted(parts, key=nesting)), "false")
+            return _any(parts, around)
         case AllOf(parts):
-            return _joined(" && ", (_written(part, around) for part in sorted(parts, key=nesting)), "true")
+            return _all_of(_written(part, around) for part in sorted(parts, key=nesting))
         case Not(part):
-            return f"!({_written(part, around._replace(unusual=not around.unusual))})"
-        case Each() | Key() | Text():
-            return _optional_value(concern, around)
+            return _not(_written(part, around._replace(unusual=not around.unusual)))
+        case Each(path, where):
+            return _all_of([*_present(path, around), *_each(path, where, around)])
+        case Key(path, like):
+            return _all_of([*_present(path, around), _key(path, like, around)])
+        case Text(path, like, most):
+            return _text(path, like, most, around)
         case Flag(path):
-            return f"{_optional(around.name, path)}.orValue(false)"
+            return _all_of([*_present(path, around), _Cel(f"{around.name}.{path}")])
+        case SentBy(like):
+            return _fits((like,), "request.userInfo.username", around)
         case _:
-            return _about_request(concern, around)
-
-
-def _about_request(concern: Concern, around: _Around) -> str:
-    if isinstance(concern, SentBy):
-        return f"({_fits((concern.like,), around._replace(name='request.userInfo.username'))})"
-    raise TypeError(f"{type(concern).__name__} has no CEL expression: add them here")
+            raise TypeError(f"{type(concern).__name__} has no CEL expression: add it here")
 
 
 def nesting(concern: Concern) -> int:
@@ -121,114 +144,239 @@ def nesting(concern: Concern) -> int:
             return 0
 
 
-def _optional_value(concern: Each | Key | Text, around: _Around) -> str:
-    """Write what holds for a list, an object or a string that may be absent."""
-    field, value = _optional(around.name, concern.path), around.inside()
-    present, absent = "", "false"
-    match concern:
-        case Each(_, where) if where == EVERY_OBJECT:
-            present = f"{value.name} != null && size({value.name}) > 0"
-        case Key(_, ("*",)):
-            return f"size({field}.orValue({{}})) > 0"
-        case Text(_, like) if is_exact(like):
-            return _equals(f"{field}.orValue('')", exact(like))
-        case Each(_, where):
-            present = _element(where, value)
-        case Key(_, like):
-            present = _key(like, value)
-        case Text(_, like, most):
-            present = _fits(like, value, most)
-            absent = "true" if "" in exact(like) or "*" in _starred(like) else "false"
-    return f"{field}.optMap({value.name}, {present}).orValue({absent})"
+def _any(parts: Iterable[Concern], around: _Around, operator: str = " || ", level: int = 0) -> _Cel:
+    """Write that one of some concerns holds.
+
+    Those that read fields of one object are evaluated only where this object exists. `level` counts the names at the
+    beginning of their paths that they share.
+    """
+    ordered = sorted(parts, key=nesting)
+    of_one: dict[str, list[Concern]] = {}
+    for number, part in enumerate(ordered):
+        of_one.setdefault(_parent(part, level) or f"{number}", []).append(part)
+    written = []
+    for parent, members in of_one.items():
+        if len(members) == 1:
+            written.append(_written(members[0], around))
+            continue
+        known = around._replace(present=around.present | {f"{around.name}.{parent}"})
+        written.append(_all_of([*_present(parent, around), _any(members, known, operator, level + 1)]))
+    first = _named_first(ordered, around) if around.among else ()
+    return _all_of([*first, _any_of(written, operator)])
 
 
-def _element(where: Concern, elements: _Around) -> str:
-    """Write what holds for an element of a list."""
-    element = elements.inside()
-    sizes = [] if elements.counted else [(f"size({elements.name})", MOST_ELEMENTS)]
-    for path, most in walked(where):
-        size = f"size({_optional(element.name, path)}.orValue([]))"
-        sizes.append((f"{elements.name}.map({element.name}, {size}).sum()", most))
-    expression = f"{elements.name}.exists({element.name}, {_written(where, element._replace(counted=True))})"
-    expression = _unless_large(sizes, expression, elements)
+def _parent(concern: Concern, level: int) -> str:
+    """Return the path of the object in which a concern reads a field, up to a level; empty if it needs none."""
+    if isinstance(concern, Each | Key | Flag) or (isinstance(concern, Text) and not _fits_nothing(concern.like)):
+        segments = concern.path.split(".")
+        return ".".join(segments[: level + 1]) if len(segments) > level + 1 else ""
+    return ""
+
+
+def _named_first(parts: Sequence[Concern], around: _Around) -> list[_Cel]:
+    """Write that a string has one of the names that all of some concerns require; nothing if they require none."""
+    required = [_required(part) for part in parts]
+    paths = {text.path for text in required if text}
+    if len(parts) == 1 or len(paths) != 1 or None in required:
+        return []
+    every = tuple(dict.fromkeys(name for text in required if text for name in exact(text.like)))
+    return [_text(paths.pop(), every, MOST_CHARACTERS, around)]
+
+
+def _required(concern: Concern) -> Text | None:
+    """Return that a string has certain names, without which a concern does not hold."""
+    parts = concern.parts if isinstance(concern, AllOf) else (concern,)
+    texts = (part for part in parts if isinstance(part, Text) and is_exact(part.like) and not _fits_nothing(part.like))
+    return next(texts, None)
+
+
+def _present(path: str, around: _Around) -> list[_Cel]:
+    """Write that there is something at a path."""
+    segments = path.split(".")
+    parents = [f"{around.name}.{'.'.join(segments[: count + 1])}" for count in range(len(segments))]
+    return [_Cel(f"has({parent})") for parent in parents if parent not in around.present]
+
+
+def _each(path: str, where: Concern, around: _Around) -> Iterator[_Cel]:
+    """Write that a concern holds for an element of a list that exists."""
+    items = f"{around.name}.{path}"
+    if where == EVERY_OBJECT:
+        yield _Cel(f"{items} != null && size({items}) > 0", _AND)
+        return
+    if around.among:
+        found = _found(items, _written(where, around.inside(items, counted=True)), around)
+        yield _any_of([*_uncounted(path, MOST_INNER_ELEMENTS, around), found])
+        return
     # A list that is required is null where the sender left it out (`json` tags without omitempty).
-    return expression if elements.counted else f"{elements.name} != null && {_grouped(expression)}"
+    yield _Cel(f"{items} != null")
+    totals = [(_total(items, each, around.variable), most) for each, most in walked(where)]
+    # Under a negation, something large in one element has another answer than in all of them together.
+    counted = not around.unusual or _negates(where)
+    found = _found(items, _written(where, around.inside(items, counted=counted)), around)
+    if not around.unusual:
+        yield from _within([(f"size({items})", MOST_ELEMENTS), *totals])
+        yield found
+        return
+    exceeded = _above(totals)
+    if exceeded and not counted:
+        exceeded = [_all_of([*_above([(f"size({items})", _FEW)]), _any_of(exceeded)])]
+    yield _any_of([*_above([(f"size({items})", MOST_ELEMENTS)]), *exceeded, found])
 
 
-def _key(like: tuple[str, ...] | Listed, keys: _Around) -> str:
-    """Write what holds for a key of an object."""
-    expressions = [f"{_quoted(name)} in {keys.name}" for name in exact(like)]
-    if not is_exact(like):
-        key = keys.inside()
-        sizes = [] if keys.counted else [(f"size({keys.name})", MOST_KEYS)]
-        expressions.append(_unless_large(sizes, f"{keys.name}.exists({key.name}, {_compared(like, key)})", keys))
-    return " || ".join(expressions)
+def _negates(where: Concern) -> bool:
+    """Tell whether the entries of a list or an object are compared under a negation."""
+    match where:
+        case AnyOf(parts) | AllOf(parts):
+            return any(map(_negates, parts))
+        case Not(part):
+            return bool(walked(part))
+        case _:
+            return False
 
 
-def _fits(like: tuple[str, ...] | Listed, text: _Around, most: int = MOST_CHARACTERS) -> str:
+def _key(path: str, like: tuple[str, ...] | Listed, around: _Around) -> _Cel:
+    """Write that an object that exists has a key."""
+    members = f"{around.name}.{path}"
+    if like == ("*",):
+        return _Cel(f"size({members}) > 0")
+    named = [_Cel(f"{_quoted(name)} in {members}") for name in exact(like)]
+    if is_exact(like):
+        return _any_of(named)
+    key = around.inside(members, counted=True)
+    if not around.unusual:
+        if around.counted:
+            return _found(members, _fits(like, key.name, key), around)
+        few = _within([(f"size({members})", MOST_KEYS)])
+        return _any_of([*named, _all_of([*few, _found(members, _any_of(_compared(like, key.name, key)), around)])])
+    size = f"size({members})"
+    many = _uncounted(path, MOST_KEYS, around) if around.among else _above([(size, MOST_KEYS)])
+    if like is not Listed.ACCELERATOR_RESOURCES:
+        return _any_of([*many, _found(members, _fits(like, key.name, key), around)])
+    ordinary = _Cel(f"!{members}.all({key.name}, {key.name} in [{names(_ORDINARY)}])")
+    found = _found(members, _fits(known(like), key.name, key), around)
+    unknown = _all_of([ordinary, _any_of([*many, found])])
+    return _apart(_any_of([unknown, *_own(like, key.name, around, lambda matches: _found(members, matches, around))]))
+
+
+def _text(path: str, like: tuple[str, ...] | Listed, most: int, around: _Around) -> _Cel:
+    """Write that a string, which is empty where it is missing, has a name or fits a pattern."""
+    if is_exact(like):
+        return _equals(f"{_optional(around.name, path)}.orValue('')", exact(like))
+    found, present = _fits(like, f"{around.name}.{path}", around, most), _present(path, around)
+    return _any_of([_not(_all_of(present)), found]) if _fits_nothing(like) else _all_of([*present, found])
+
+
+def _fits(like: tuple[str, ...] | Listed, text: str, around: _Around, most: int = MOST_CHARACTERS) -> _Cel:
     """Write that a string is one of some names, or fits one of the patterns among them."""
-    expressions = [_equals(text.name, exact(like))] if exact(like) else []
-    return " || ".join(expressions if is_exact(like) else [*expressions, _compared(like, text, most)])
+    named = [_equals(text, exact(like))] if exact(like) else []
+    found = _any_of(named if is_exact(like) else [*named, *_compared(like, text, around, most)])
+    return _apart(found) if isinstance(like, Listed) else found
 
 
-def _compared(like: tuple[str, ...] | Listed, text: _Around, most: int = MOST_CHARACTERS) -> str:
-    """Write that a string fits one of the patterns."""
-    expressions = [_like(text.name, pattern) for pattern in _starred(like)]
-    if isinstance(like, Listed):
-        # The platform's own come last and in a form of their own, because the Helm chart learns of them when it is
-        # rendered; so everything else is the same whether there are any or not.
-        expressions += ["false"] if not expressions else []
-        expression = _quoted(own_expression(like, text.platform))
-        matches = _unless_large(
-            [(f"size({expression})", MOST_OWN_CHARACTERS)], f"{text.name}.matches({expression})", text
-        )
-        expressions += [matches] if own(like, text.platform) else []
-    return _unless_large([(f"size({text.name})", most)], " || ".join(expressions), text)
-
-
-def _starred(like: tuple[str, ...] | Listed) -> list[str]:
-    return [pattern for pattern in (known(like) if isinstance(like, Listed) else like) if "*" in pattern]
-
-
-def _unless_large(sizes: Iterable[tuple[str, int]], expression: str, around: _Around) -> str:
-    """Write that something is found; where a size is above its limit, the answer is decided and nothing is read."""
+def _compared(like: tuple[str, ...] | Listed, text: str, around: _Around, most: int = MOST_CHARACTERS) -> list[_Cel]:
+    """Write that a string fits one of the patterns, as alternatives."""
+    starred = [
+        _like(text, pattern) for pattern in (known(like) if isinstance(like, Listed) else like) if "*" in pattern
+    ]
     if around.unusual:
-        return " || ".join([*(f"{size} > {most}" for size, most in sizes), expression])
-    return f"({' && '.join([*(f'{size} <= {most}' for size, most in sizes), f'({expression})'])})"
+        found = [*_above([(f"size({text})", most)]), *starred]
+    else:
+        found = [_all_of([*_within([(f"size({text})", most)]), _any_of(starred)])] if starred else []
+    # The platform's own come last and in a form of their own, because the Helm chart learns of them when it is
+    # rendered; so everything else, parentheses too, is the same whether there are any or not.
+    if isinstance(like, Listed):
+        short = _within([(f"size({text})", most)])
+        found += _own(like, text, around, lambda each: each if around.unusual else _all_of([*short, each]))
+    return found
 
 
-def _grouped(expression: str) -> str:
-    return expression if expression.startswith("(") else f"({expression})"
+def _own(like: Listed, text: str, around: _Around, written: Callable[[_Cel], _Cel]) -> list[_Cel]:
+    """Write that a string fits one of the platform's own patterns, unless their expression is too long."""
+    if not own(like, around.platform):
+        return []
+    expression = _quoted(own_expression(like, around.platform))
+    size, matches = (f"size({expression})", MOST_OWN_CHARACTERS), _Cel(f"{text}.matches({expression})")
+    if around.unusual:
+        return [*_above([size]), written(matches)]
+    return [written(_all_of([*_within([size]), matches]))]
 
 
-def _equals(text: str, like: tuple[str, ...]) -> str:
-    return f"{text} == {names(like)}" if len(like) == 1 else f"{text} in [{names(like)}]"
+def _uncounted(path: str, most: int, around: _Around) -> list[_Cel]:
+    """Write that a list or an object in an element is large, and those in all elements together are too large."""
+    if around.counted or not around.unusual:
+        return []
+    total = _total(around.among, path, around.variable)
+    return [_all_of(_above([(f"size({around.name}.{path})", most // _FEW), (total, most)]))]
 
 
-def _joined(operator: str, parts: Iterator[str], nothing: str) -> str:
-    remaining = list(parts)
-    return f"({operator.join(remaining)})" if len(remaining) > 1 else remaining[0] if remaining else nothing
+def _total(items: str, path: str, variable: str) -> str:
+    return f"{items}.map({variable}, size({_optional(variable, path)}.orValue([]))).sum()"
+
+
+def _found(items: str, where: _Cel, around: _Around) -> _Cel:
+    # What `exists` costs is half as much again.
+    return _Cel(f"size({items}.filter({around.variable}, {where.text})) > 0")
+
+
+def _above(sizes: Iterable[tuple[str, int]]) -> list[_Cel]:
+    return [_Cel(f"{size} > {most}") for size, most in sizes]
+
+
+def _within(sizes: Iterable[tuple[str, int]]) -> list[_Cel]:
+    return [_Cel(f"{size} <= {most}") for size, most in sizes]
+
+
+def _fits_nothing(like: tuple[str, ...] | Listed) -> bool:
+    """Tell whether a missing string fits."""
+    return isinstance(like, tuple) and ("" in like or "*" in like)
+
+
+def _equals(text: str, like: tuple[str, ...]) -> _Cel:
+    return _Cel(f"{text} == {names(like)}" if len(like) == 1 else f"{text} in [{names(like)}]")
+
+
+def _any_of(parts: Iterable[_Cel], operator: str = " || ") -> _Cel:
+    return _joined(operator, _OR, list(parts), "false")
+
+
+def _all_of(parts: Iterable[_Cel]) -> _Cel:
+    return _joined(" && ", _AND, list(parts), "true")
+
+
+def _joined(operator: str, binds: int, parts: Sequence[_Cel], nothing: str) -> _Cel:
+    if len(parts) == 1:
+        return parts[0]
+    texts = (f"({part.text})" if part.binds < binds else part.text for part in parts)
+    return _Cel(operator.join(texts), binds) if parts else _Cel(nothing)
+
+
+def _apart(part: _Cel) -> _Cel:
+    return _Cel(f"({part.text})")
+
+
+def _not(part: _Cel) -> _Cel:
+    return _Cel(f"!({part.text})")
 
 
 def _optional(around: str, path: str) -> str:
     return around + "".join(f".?{name}" for name in path.split("."))
 
 
-def _like(text: str, pattern: str) -> str:
+def _like(text: str, pattern: str) -> _Cel:
     first, *between, last = pattern.split("*")
     if not (first or last or any(between)):
-        return "true"
+        return _Cel("true")
     if not between and not last:
-        return f"{text}.startsWith({_quoted(first)})"
+        return _Cel(f"{text}.startsWith({_quoted(first)})")
     if not between and not first:
-        return f"{text}.endsWith({_quoted(last)})"
+        return _Cel(f"{text}.endsWith({_quoted(last)})")
     if len(between) == 1 and not first and not last:
-        return f"{text}.contains({_quoted(between[0])})"
+        return _Cel(f"{text}.contains({_quoted(between[0])})")
     if not between:
         shortest = len(first) + len(last)
         ends = f"{text}.startsWith({_quoted(first)}) && {text}.endsWith({_quoted(last)})"
-        return f"({ends} && size({text}) >= {shortest})"
-    return f"{text}.matches({_quoted(f'^(?s:{formats.expression(pattern)})$')})"
+        return _Cel(f"{ends} && size({text}) >= {shortest}", _AND)
+    return _Cel(f"{text}.matches({_quoted(f'^(?s:{formats.expression(pattern)})$')})")
 
 
 def _quoted(text: str) -> str:
@@ -249,7 +397,7 @@ CHANGES_WHAT_IS_EVALUATED: Final = {
 NOT_OF_KARPENTER: Final = "is-not-from-karpenter"
 # Mirror Pods are not evaluated (`engine/enforcement.py`): a kubelet creates them for Pods that it runs already.
 _NO_MIRROR: Final = ~(SentBy(f"{KUBELET}*") & Key("metadata.annotations", ("kubernetes.io/config.mirror",)))
-_NOT_OF_KUBELETS: Final = f"!request.userInfo.?groups.orValue([]).exists(g, g == '{KUBELETS}')"
+_NOT_OF_KUBELETS: Final = f"!('{KUBELETS}' in request.userInfo.?groups.orValue([]))"
 
 
 class Resource(Protocol):
@@ -264,7 +412,7 @@ def match_conditions(resources: Sequence[Resource], platform: Platform) -> Itera
     """Yield what must hold of an object of one of some resources; nothing, if each is sent."""
     yield CHANGES_WHAT_IS_EVALUATED
     if any((resource.group, resource.plural) == ("", "pods") for resource in resources):
-        expression = f"{alternatives(_NO_MIRROR, platform)} ||\n{_NOT_OF_KUBELETS}"
+        expression = f"{_NOT_OF_KUBELETS} ||\n{alternatives(_NO_MIRROR, platform)}"
         yield {"name": "is-not-a-mirror-pod", "expression": expression}
     concerns = {resource.concern for resource in resources}
     if len(concerns) == 1:
@@ -286,14 +434,18 @@ def not_of(users: Sequence[str]) -> dict[str, Any]:
 
 
 def _interesting(concern: Concern, platform: Platform) -> Iterator[dict[str, Any]]:
-    if concern == EVERY_OBJECT:
-        return
-    # All conditions have to hold, and each has a limit of cost of its own: what is excluded is a condition by itself.
-    wanted, excluded = concern, None
-    if isinstance(concern, AllOf) and isinstance(concern.parts[-1], Not):
-        *parts, excluded = concern.parts
-        wanted = parts[0] if len(parts) == 1 else AllOf(tuple(parts))
-    if wanted != EVERY_OBJECT:
-        yield {"name": "concerns-a-policy", "expression": alternatives(wanted, platform)}
-    if excluded is not None:
-        yield {"name": "is-not-excluded", "expression": alternatives(excluded, platform)}
+    if concern != EVERY_OBJECT:
+        yield {"name": "concerns-a-policy", "expression": wanted(concern, platform)}
+
+
+def wanted(concern: Concern, platform: Platform) -> str:
+    """Write a concern as one condition, in which what it excludes is evaluated only for an object that it wants.
+
+    The API server evaluates all conditions of an entry, even after one is false.
+    """
+    if not isinstance(concern, AllOf) or not isinstance(concern.parts[-1], Not):
+        return alternatives(concern, platform)
+    *parts, excluded = concern.parts
+    rest = parts[0] if len(parts) == 1 else AllOf(tuple(parts))
+    first = "" if rest == EVERY_OBJECT else f"(\n{alternatives(rest, platform)}\n) &&\n"
+    return f"{first}{alternatives(excluded, platform)}"

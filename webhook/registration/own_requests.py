@@ -15,7 +15,7 @@ import msgspec
 from gpugate.policies.catalog import CATALOG, IDS
 from gpugate.policies.engine.config import GpugateError, PolicyEntry
 from gpugate.policies.engine.ruleset import bind
-from gpugate.policies.sdk.concerns import covers
+from gpugate.policies.sdk.concerns import covers, without
 from gpugate.webhook.registration.entries import EvaluatedResource, Phase, mutated, rules, validated, whole_catalogue
 from gpugate.webhook.registration.match_conditions import CHANGES_WHAT_IS_EVALUATED, match_conditions
 from gpugate.webhook.registration.rbac import audit_rules, rbac
@@ -129,7 +129,7 @@ def _not_sent(own: EvaluatedResource, library: EvaluatedResource | None) -> Eval
     if missing:
         # One condition is for all operations, so some objects are sent twice.
         return own
-    return replace(own, concern=own.concern & ~library.concern)
+    return replace(own, concern=without(own.concern, library.concern) & ~library.concern)
 
 
 def chart_values(ruleset: Ruleset) -> _Object:

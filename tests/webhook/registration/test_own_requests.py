@@ -65,11 +65,11 @@ def ruleset(*own: Policy) -> Ruleset:
 ADDED: dict[str, tuple[Sequence[Policy], set[tuple[str, str]], set[str]]] = {
     "none": ((), set(), set()),
     "Pods that the library evaluates": ([policy(POD, concerns=MAY_DEMAND)], set(), set()),
-    "all Pods": ([policy(POD)], {("pods", "CREATE UPDATE")}, {"is-not-excluded"}),
+    "all Pods": ([policy(POD)], {("pods", "CREATE UPDATE")}, {"concerns-a-policy"}),
     "Pods with a label": (
         [policy(POD, concerns=TEAM)],
         {("pods", "CREATE UPDATE")},
-        {"concerns-a-policy", "is-not-excluded"},
+        {"concerns-a-policy"},
     ),
     "the end of Pods": (
         [policy(POD, operations=frozenset({Operation.DELETE}), concerns=MAY_DEMAND)],

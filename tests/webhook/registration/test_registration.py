@@ -17,7 +17,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig, PolicyEntry
 from gpugate.policies.engine.evaluate import evaluate
 from gpugate.policies.engine.ruleset import Ruleset, bind
-from gpugate.policies.sdk.concerns import Key
+from gpugate.policies.sdk.concerns import Key, without
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.objects import NODE_POOL, POD_DISRUPTION_BUDGET, Kind, Operation
 from gpugate.policies.sdk.platform import Platform
@@ -134,7 +134,7 @@ def test_kinds_of_one_group_with_different_concerns_each_have_their_own_conditio
     assert condition == {
         "name": "poddisruptionbudgets-concerns-a-policy",
         "expression": "request.resource.group != 'policy' || request.resource.resource != 'poddisruptionbudgets' ||\n"
-        "object.?metadata.?labels.optMap(a, 'a' in a).orValue(false)",
+        "has(object.metadata) && has(object.metadata.labels) && 'a' in object.metadata.labels",
     }
 
 
@@ -276,21 +276,17 @@ def test_pods_that_can_only_be_warned_about_have_an_entry_that_ignores_failures(
     found = entries(shipped(), "validating", fail=tuple(RiskGroup))
     (pods,) = (each for each in validated(shipped()) if each.plural == "pods")
     written = {
-        name: [each["expression"] for each in found[name]["matchConditions"] if each["name"] in ABOUT_OBJECTS]
+        name: [each["expression"] for each in found[name]["matchConditions"] if each["name"] == "concerns-a-policy"]
         for name in ("pods.gpugate.dev", WARNED)
     }
 
     assert (found["pods.gpugate.dev"]["failurePolicy"], found[WARNED]["failurePolicy"]) == ("Fail", "Ignore")
     assert written == {
-        "pods.gpugate.dev": [match_conditions.alternatives(pods.enforced, Platform())],
-        WARNED: [
-            match_conditions.alternatives(pods.advised, Platform()),
-            match_conditions.alternatives(~pods.enforced, Platform()),
-        ],
+        "pods.gpugate.dev": [match_conditions.wanted(pods.enforced, Platform())],
+        WARNED: [match_conditions.wanted(without(pods.advised, pods.enforced) & ~pods.enforced, Platform())],
     }
 
 
-ABOUT_OBJECTS = {"concerns-a-policy", "is-not-excluded"}
 WARNED = "warnings.pods.gpugate.dev"
 EXAMPLES = sorted(Path(gpugate.policies.__file__).parent.glob("pods/examples/*/*.yaml"))
 
@@ -318,7 +314,8 @@ def test_of_namespaces_only_those_wait_that_open_themselves_to_administrative_cl
     found = entries(shipped(), "validating", fail=tuple(RiskGroup))
     waits, others = found["namespaces.gpugate.dev"], found["warnings.namespaces.gpugate.dev"]
 
-    label = "object.?metadata.?labels.optMap(a, 'resource.kubernetes.io/admin-access' in a).orValue(false)"
+    labels = "object.metadata.labels"
+    label = f"has(object.metadata) && has({labels}) && 'resource.kubernetes.io/admin-access' in {labels}"
     assert (waits["failurePolicy"], waits["matchConditions"][-1]["expression"]) == ("Fail", label)
     assert (others["failurePolicy"], others["matchConditions"][-1]["expression"]) == ("Ignore", f"!({label})")
 
