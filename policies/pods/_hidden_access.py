@@ -235,10 +235,12 @@ def uses_gpus(pod: Field) -> bool:
 
 # Each path of the host that only accelerators need contains one of these.
 _WORDS: Final = ("device-plugins", "nvidia", "neuron", "kfd", "accel", "/hl", "195:")
-# Holds for Pods that can have a sign that names devices, or a field that only accelerators need.
+# Holds for Pods that can have a sign that names devices, a field that only accelerators need, or a variable of old images.
 DIRECT: Final = any_of(
     *(Each(path, _NAMES_DEVICES) for path in _CONTAINERS),
     *(Each(path, _MOUNTS_DEVICES) for path in _CONTAINERS),
+    # What reading all variables once more costs an API server is more than sending the few Pods that set this one.
+    *(Each(path, Each("env", Text("name", ("CUDA_VERSION",)))) for path in _CONTAINERS),
     Text("spec.runtimeClassName", tuple(f"{name}*" for name in _RUNTIMES)),
     Key("metadata.annotations", (f"{_CDI}*",)),
     Each(
@@ -272,7 +274,6 @@ _VOID_HINT: Final = 'set NVIDIA_VISIBLE_DEVICES to "void", or request the GPU in
 # Holds for Pods that can have access to everything on a node. Paths may contain further slashes and dots.
 GENERAL: Final = any_of(
     *(Each(path, Flag("securityContext.privileged")) for path in _CONTAINERS),
-    *(Each(path, Each("env", Text("name", ("CUDA_VERSION",)))) for path in _CONTAINERS),
     Flag("spec.hostPID"),
     Each(
         "spec.volumes",
