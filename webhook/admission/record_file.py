@@ -148,6 +148,16 @@ def _time(text: str) -> dt.datetime | None:
         return None
 
 
+def record_files(path: Path) -> tuple[Path, ...]:
+    """Return the files of a record: of a directory, or the file itself; none if it is something else.
+
+    Raises:
+        OSError: the directory cannot be read.
+    """
+    files = path.iterdir() if path.is_dir() else iter([path])
+    return tuple(sorted(file for file in files if is_record(file) and file.is_file()))
+
+
 def read_lines(path: Path) -> Iterator[Line | Damaged]:
     """Yield the lines of a file in order; a file that is not complete ends with its last complete line.
 

@@ -16,6 +16,7 @@ from gpugate.policies.data.instance_types import load_instance_types
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.objects import CRON_JOB
+from gpugate.webhook.admission.record_file import record_files
 from gpugate.webhook.audit.cost.prices import Prices
 from gpugate.webhook.audit.cost.summary import cost_of
 from gpugate.webhook.audit.dump import DumpSource
@@ -38,7 +39,7 @@ from gpugate.webhook.simulate.audit_log import read_audit_log, start_of
 from gpugate.webhook.simulate.formats import FORMATS, render
 from gpugate.webhook.simulate.futures import DAYS, MOST_DAYS, Futures
 from gpugate.webhook.simulate.model import ProposedExemption, Simulation, worst_first
-from gpugate.webhook.simulate.recorded import Current, RecordReplay, record_files
+from gpugate.webhook.simulate.recorded import Current, RecordReplay
 from gpugate.webhook.simulate.replay import Replay, Side, Workload
 from gpugate.webhook.simulate.shadow import Shadow, ShadowError, read_document, read_servers
 from gpugate.webhook.simulate.stored import Kept, finished_jobs, stored_changes

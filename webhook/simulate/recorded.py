@@ -7,30 +7,21 @@ the servers recorded are those of the current policies.
 from __future__ import annotations
 
 import datetime as dt
-from bisect import bisect_right
 from collections import Counter
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from gpugate import __version__
 from gpugate.policies.engine.evaluate import Phase, evaluate
-from gpugate.policies.sdk.facts import NoFacts, Unavailable
-from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.admission.record_file import (
     Damaged,
-    FactsEnd,
-    FactsObject,
-    FactsOfKind,
     Recorded,
     Repeated,
-    is_record,
     is_snapshot,
     read_lines,
-    start_of,
 )
 from gpugate.webhook.admission.shadow_table import (
     DECISIONS,
@@ -43,8 +34,8 @@ from gpugate.webhook.admission.shadow_table import (
     only_mutating,
 )
 from gpugate.webhook.audit.words import plural
-from gpugate.webhook.cluster.objects import Objects, StoredField, decode
 from gpugate.webhook.simulate.model import Coverage
+from gpugate.webhook.simulate.record_content import Snapshots, phase_of, request_of
 from gpugate.webhook.simulate.replay import MOST_OWNERS
 from gpugate.webhook.simulate.shadow import Shadow
 
@@ -54,13 +45,10 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.engine.verdict import Verdict
-    from gpugate.policies.sdk.facts import Fact, Facts
-    from gpugate.policies.sdk.objects import Kind
+    from gpugate.policies.sdk.facts import Facts
+    from gpugate.policies.sdk.objects import Request
     from gpugate.webhook.admission.shadow_table import Pair
     from gpugate.webhook.simulate.model import Change
-
-_SNAPSHOTS: Final = 2
-_NO_FACTS: Final = NoFacts()
 
 
 class Current(NamedTuple):
@@ -68,79 +56,6 @@ class Current(NamedTuple):
 
     ruleset: Ruleset
     generation: str
-
-
-def record_files(path: Path) -> tuple[Path, ...]:
-    """Return the files of a record: of a directory, or the file itself; none if it is something else.
-
-    Raises:
-        OSError: the directory cannot be read.
-    """
-    files = path.iterdir() if path.is_dir() else iter([path])
-    return tuple(sorted(file for file in files if is_record(file) and file.is_file()))
-
-
-class RecordedFacts:
-    """The cluster data of a snapshot."""
-
-    def __init__(self, kinds: Mapping[tuple[str, str], Objects | Unavailable]) -> None:
-        self._kinds = kinds
-
-    def list(self, kind: Kind, namespace: str | None = None) -> Fact:
-        """Return the recorded objects of a kind."""
-        objects = self._kinds.get((kind.group, kind.name))
-        if isinstance(objects, Objects):
-            return objects.list(namespace)
-        return objects or Unavailable(f"the record contains no {kind.plural}")
-
-
-def read_snapshot(path: Path) -> RecordedFacts | None:
-    """Read a snapshot; None if it is not complete.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    kinds: dict[tuple[str, str], list[StoredField] | Unavailable] = {}
-    objects: list[StoredField] = []
-    cached = lru_cache(1024)(decode)
-    for line in read_lines(path):
-        if isinstance(line, FactsOfKind):
-            objects = []
-            kinds[line.group, line.kind] = Unavailable(line.unavailable) if line.unavailable else objects
-        elif isinstance(line, FactsObject):
-            metadata = Field(line.object)["metadata"]
-            packed = msgspec.msgpack.encode(line.object)
-            objects.append(StoredField(packed, b"", metadata["name"].text, metadata["namespace"].text, cached))
-        elif isinstance(line, FactsEnd):
-            return RecordedFacts(
-                {key: fact if isinstance(fact, Unavailable) else Objects.of(fact) for key, fact in kinds.items()}
-            )
-        elif isinstance(line, Damaged):
-            return None
-    return None
-
-
-class _Snapshots:
-    """The snapshots of a record by time; only the last that were used are in memory."""
-
-    def __init__(self, files: Sequence[Path]) -> None:
-        self._files = sorted((file for file in files if is_snapshot(file)), key=start_of)
-        self._starts = [start_of(file) for file in self._files]
-        self._read = lru_cache(_SNAPSHOTS)(read_snapshot)
-
-    @property
-    def count(self) -> int:
-        """The number of files."""
-        return len(self._files)
-
-    def at(self, time: dt.datetime) -> Facts:
-        """Return the last complete snapshot before a time, else the first one after it."""
-        position = bisect_right(self._starts, time)
-        for file in (*reversed(self._files[:position]), *self._files[position:]):
-            facts = self._read(file)
-            if facts is not None:
-                return facts
-        return _NO_FACTS
 
 
 class _Decision(NamedTuple):
@@ -170,7 +85,7 @@ class RecordReplay:
         self._current = current
         self._mutating = only_mutating(candidate.catalog)
         self._table = ShadowTable(MOST_OWNERS)
-        self._snapshots = _Snapshots(files)
+        self._snapshots = Snapshots(files)
         self._generations: set[str] = set()
         self._damaged: Counter[str] = Counter()
         self._reviews = self._differing = 0
@@ -258,7 +173,7 @@ class RecordReplay:
             pass
 
     def _decide(self, line: Recorded) -> _Decision:
-        request, phase = _request(line), Phase.MUTATE if line.phase == "mutate" else Phase.VALIDATE
+        request, phase = request_of(line), phase_of(line)
         facts = self._snapshots.at(line.time)
         self._generations.add(line.generation)
         before, differs = _recorded(line.decisions), False
@@ -290,19 +205,3 @@ def _recorded(decisions: Mapping[str, str]) -> dict[str, Decided]:
 
 def _evaluate(ruleset: Ruleset, request: Request, facts: Facts, phase: Phase, time: dt.datetime) -> Verdict:
     return evaluate(ruleset, request, facts, today=time.date(), phase=phase, template_ceiling=Stance.WARN)
-
-
-def _request(line: Recorded) -> Request:
-    return Request(
-        kind=GroupVersionKind(*line.kind),
-        operation=Operation(line.operation),
-        object=line.object,
-        old_object=line.old_object,
-        subresource=line.subresource,
-        parent=GroupVersionKind(*line.parent) if line.parent else None,
-        name=line.name,
-        generate_name=line.generate_name,
-        namespace=line.namespace,
-        user=line.user,
-        groups=line.groups,
-    )

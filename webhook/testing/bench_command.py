@@ -8,14 +8,15 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from gpugate.policies.engine.config import GpugateError
 from gpugate.policies.engine.defaults import with_defaults
-from gpugate.policies.engine.evaluate import evaluate
+from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
+from gpugate.webhook.admission.record_file import Damaged, Recorded, is_record, is_snapshot, read_lines, record_files
 from gpugate.webhook.cli import options, project_flags
 from gpugate.webhook.cli.options import Parser
 from gpugate.webhook.manifests.documents import Document, read_bytes
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
-    from gpugate.policies.sdk.objects import Request
+    from gpugate.policies.sdk.facts import Facts
+    from gpugate.policies.sdk.objects import Request, Subject
     from gpugate.webhook.manifests.inputs import Passed
 
 _REPETITIONS: Final = 7
+_MOST_REVIEWS: Final = 1_000
 _THRESHOLD_PERCENT: Final = 20.0
 # A difference below this is the noise of the clock, whatever the percentage.
 _NOISE_MICROSECONDS: Final = 5.0
@@ -48,10 +51,19 @@ class FiguresError(GpugateError):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """An object or review to evaluate, and its location: `FILE:LINE`, with its kind and name."""
+    """An object or review to evaluate.
+
+    Attributes:
+        location: `FILE:LINE`, with its kind and name.
+        request: the request that is evaluated.
+        phase: the phase of admission; both for an object.
+        facts: the recorded cluster data; None for the other objects of the input.
+    """
 
     location: str
     request: Request
+    phase: Phase = Phase.BOTH
+    facts: Facts | None = None
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -77,17 +89,96 @@ class Figures(msgspec.Struct, frozen=True):
     policies: dict[str, Figure]
 
 
-def read(paths: Sequence[str]) -> tuple[list[Measured], list[Problem]]:
-    """Read the objects and AdmissionReviews in files and directories, and the problems of those that are unreadable."""
+class Read(NamedTuple):
+    """What the input contains: what is measured, what is unreadable, and remarks on recorded reviews."""
+
+    measured: list[Measured]
+    problems: list[Problem]
+    remarks: tuple[str, ...] = ()
+
+
+def read(paths: Sequence[str], most_reviews: int) -> Read:
+    """Read the objects, AdmissionReviews and recorded reviews in files and directories.
+
+    Args:
+        paths: what the user named; records are in a named directory itself, or named files.
+        most_reviews: the number of recorded reviews to measure at most.
+    """
     measured: list[Measured] = []
     problems: list[Problem] = []
+    records: list[Path] = []
     for file in expand(paths):
+        if isinstance(file, Input) and file.explicit and is_record(Path(file.name)):
+            records.append(Path(file.name))
+            continue
         for part in _parts(file):
             if isinstance(part, Problem):
                 problems.append(part)
             else:
                 measured.append(part)
-    return measured, [problem for problem in problems if not problem.warning]
+    problems = [problem for problem in problems if not problem.warning]
+    records += [file for path in paths if (folder := Path(path)).is_dir() for file in _records_of(folder)]
+    if not records:
+        return Read(measured, problems)
+    recorded = _recorded(tuple(dict.fromkeys(records)), most_reviews)
+    return Read([*measured, *recorded.measured], [*problems, *recorded.problems], recorded.remarks)
+
+
+def _records_of(folder: Path) -> tuple[Path, ...]:
+    try:
+        return record_files(folder)
+    except OSError:
+        return ()  # `expand` reports it
+
+
+def _recorded(files: Sequence[Path], most: int) -> Read:
+    """Read reviews of a record, evenly spread, with the last cluster data of the record."""
+    from gpugate.webhook.simulate.record_content import (  # noqa: PLC0415 -- few runs read a record
+        Snapshots,
+        phase_of,
+        request_of,
+    )
+
+    measured: list[Measured] = []
+    problems: list[Problem] = []
+    facts: Facts | None = None
+    try:
+        facts = Snapshots(files).last
+    except OSError as error:
+        problems.append(_unreadable(str(error.filename), error))
+    count, step = 0, 1
+    for file in files:
+        damaged = 0
+        try:
+            for line in read_lines(file) if not is_snapshot(file) else ():
+                damaged += isinstance(line, Damaged)
+                if not isinstance(line, Recorded):
+                    continue
+                if count % step == 0:
+                    request = request_of(line)
+                    location = f"{file}: review {line.id} {_named(request)}"
+                    measured.append(Measured(location, request, phase_of(line), facts))
+                    if len(measured) > most:
+                        del measured[1::2]
+                        step *= 2
+                count += 1
+        except OSError as error:
+            problems.append(_unreadable(str(file), error))
+        if damaged:
+            lines = "1 line is" if damaged == 1 else f"{damaged:,} lines are"
+            problems.append(Problem(str(file), 0, 0, f"{lines} damaged", "record again; the others are measured"))
+    remarks = (
+        ["the record contains no cluster data: the other objects of the input replace it"] if facts is None else []
+    )
+    if len(measured) < count:
+        remarks.append(
+            f"{len(measured):,} of {count:,} recorded reviews are measured, evenly spread: --max-reviews measures more"
+        )
+    return Read(measured, problems, tuple(remarks))
+
+
+def _unreadable(name: str, error: OSError) -> Problem:
+    return Problem(name, 0, 0, (error.strerror or "cannot be read").lower(), "make the record readable for you")
 
 
 def _parts(file: Input | Problem | Passed) -> Iterator[Measured | Problem]:
@@ -123,8 +214,11 @@ def _requests(document: Document, *, explicit: bool) -> Iterator[Measured | Prob
 
 
 def _measured(document: Document, request: Request) -> Measured:
-    name = request.name or f"{request.generate_name}*"
-    return Measured(f"{document.source}:{document.first_line} {request.kind.kind}/{name}", request)
+    return Measured(f"{document.source}:{document.first_line} {_named(request)}", request)
+
+
+def _named(request: Request) -> str:
+    return f"{request.kind.kind}/{request.name or f'{request.generate_name}*'}"
 
 
 def measure(ruleset: Ruleset, measured: Sequence[Measured], repetitions: int) -> Figures | None:
@@ -135,21 +229,20 @@ def measure(ruleset: Ruleset, measured: Sequence[Measured], repetitions: int) ->
     total. Without an object that concerns a policy, there are no figures.
     """
     today = dt.datetime.now(dt.UTC).date()
-    facts = RunFacts(subject.request for subject in measured)
+    facts = RunFacts(subject.request for subject in measured if subject.facts is None)
     alone = {
         policy.id: bind(ruleset.catalog, ruleset.config, {policy.id}, closed_families=()) for policy in ruleset.catalog
     }
-    due = {
-        policy: [subject for subject in measured if _applies(rules, subject.request)] for policy, rules in alone.items()
-    }
-    concerned = [subject for subject in measured if _applies(ruleset, subject.request)]
+    due = {policy: [subject for subject in measured if _applies(rules, subject)] for policy, rules in alone.items()}
+    concerned = [subject for subject in measured if _applies(ruleset, subject)]
     works = [(policy, alone[policy], subject) for policy, group in due.items() for subject in group]
     works += [(_ALL, ruleset, subject) for subject in concerned]
     least: dict[tuple[str, int], float] = {}
     for _ in range(repetitions):
         for number, (name, rules, subject) in enumerate(works):
+            data = facts if subject.facts is None else subject.facts
             started = time.process_time_ns()
-            evaluate(rules, subject.request, facts, today=today)
+            evaluate(rules, subject.request, data, today=today, phase=subject.phase)
             taken = (time.process_time_ns() - started) / 1000
             least[name, number] = min(least.get((name, number), taken), taken)
     grouped: dict[str, list[tuple[float, str]]] = {}
@@ -160,7 +253,8 @@ def measure(ruleset: Ruleset, measured: Sequence[Measured], repetitions: int) ->
     return Figures(_figure(grouped[_ALL]), {name: _figure(times) for name, times in grouped.items() if name != _ALL})
 
 
-def _applies(ruleset: Ruleset, request: Request) -> bool:
+def _applies(ruleset: Ruleset, measured: Measured) -> bool:
+    request = measured.request
     return any(
         ruleset.due(
             request.stored_kind if subject.wrapper is None else subject.kind,
@@ -169,8 +263,17 @@ def _applies(ruleset: Ruleset, request: Request) -> bool:
             mutating=mutating,
         ).bound
         for subject in request.subjects
-        for mutating in (False, True)
+        for mutating in _halves(measured.phase, subject)
     )
+
+
+def _halves(phase: Phase, subject: Subject) -> Iterator[bool]:
+    """Yield which policies evaluate a subject in a phase: False for those that validate, True for those that mutate."""
+    if phase is not Phase.MUTATE:
+        yield False
+    # Templates are mutated before their validation too.
+    if phase is not Phase.VALIDATE or subject.wrapper is not None:
+        yield True
 
 
 def _figure(times: Sequence[tuple[float, str]]) -> Figure:
@@ -199,7 +302,9 @@ def main(arguments: Sequence[str]) -> int:
     for remark in (*project.remarks, *catalog.remarks):
         print(f"warning: {remark}", file=sys.stderr)
     before = _load(args.compare) if args.compare else None
-    measured, problems = read(args.path)
+    measured, problems, remarks = read(args.path, args.max_reviews)
+    for remark in remarks:
+        print(f"warning: {remark}", file=sys.stderr)
     for problem in problems:
         location = f"{problem.source}:{problem.line}" if problem.line else problem.source
         print(f"error: {location}: {problem.message}: {problem.remedy}", file=sys.stderr)
@@ -255,10 +360,12 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser."""
     command = Parser(
         prog="gpugate bench",
-        description="Measure how long the policies take on objects and recorded AdmissionReviews. Each policy is measured "
-        "alone; its time includes reading the object, which policies share in an admission.",
+        description="Measure how long the policies take on objects, AdmissionReviews and the records of "
+        "`gpugate serve --record`. Each policy is measured alone; its time includes reading the object, which policies "
+        "share in an admission.",
         epilog="examples:\n  gpugate bench ./manifests\n  gpugate bench reviews/ --save before.json\n"
-        "  gpugate bench reviews/ --compare before.json --threshold 20\n\n"
+        "  gpugate bench reviews/ --compare before.json --threshold 20\n"
+        "  gpugate bench recorded/ --max-reviews 5000\n\n"
         "exit codes:\n  0 measured; 1 slower than the threshold allows;\n  2 wrong usage or configuration; 3 nothing to "
         "measure;\n  4 an input could not be read",
     )
@@ -267,7 +374,14 @@ def parser() -> argparse.ArgumentParser:
         "path",
         metavar="PATH",
         nargs="+",
-        help="files, directories or patterns with objects or AdmissionReviews; - for standard input",
+        help="files, directories or patterns with objects, AdmissionReviews or recorded reviews; - for standard input",
+    )
+    add(
+        "--max-reviews",
+        type=_count,
+        default=_MOST_REVIEWS,
+        metavar="N",
+        help="recorded reviews to measure at most, evenly spread (default: %(default)s)",
     )
     add(
         "--repetitions",

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from recorded_reviews import Source, hidden, observed, record
 
-from gpugate.webhook.testing.bench_command import Figure, Figures, slower
+import gpugate.policies.catalog
+from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.engine.evaluate import Phase
+from gpugate.policies.engine.ruleset import Needs, bind
+from gpugate.policies.sdk.facts import Known, NoFacts
+from gpugate.policies.sdk.objects import NODE_POOL, GroupVersionKind, Operation, Request
+from gpugate.webhook.admission.record_file import record_files
+from gpugate.webhook.manifests.load import RunFacts
+from gpugate.webhook.testing.bench_command import Figure, Figures, read, slower
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +51,81 @@ def test_a_recorded_review_is_measured_as_its_request(gpugate: Run, reviews: Pat
     found = figures(gpugate("bench", reviews / "pod-create-gpu-untolerated.mutate.json", "-o", "json", *FEW))
 
     assert found["policies"]["pods/missing-gpu-toleration"]["slowest"].endswith(" Pod/gpu-pod-untolerated")
+
+
+REVIEWS = 8
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """A record of Pods, each received by the webhook that mutates and by the one that validates, with one NodePool."""
+    ruleset = bind(gpugate.policies.catalog.CATALOG, PolicyConfig())
+    observations = [
+        observed(ruleset, hidden(number), NoFacts(), phase)
+        for number in range(REVIEWS)
+        for phase in (Phase.MUTATE, Phase.VALIDATE)
+    ]
+    pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "pool"}, "spec": {"template": {}}}
+    kind = GroupVersionKind("karpenter.sh", "v1", "NodePool")
+    facts = RunFacts([Request(kind, Operation.CREATE, pool, name="pool")], complete=True)
+    record(tmp_path / "record", ruleset, observations, Source(facts, Needs(ruleset.rules).kinds))
+    return tmp_path / "record"
+
+
+def test_a_record_of_a_server_is_measured_with_the_phase_of_each_review(gpugate: Run, recorded: Path) -> None:
+    ran = gpugate("bench", recorded, "-o", "json", *FEW)
+
+    found = figures(ran)
+    (file,) = (file for file in record_files(recorded) if "-reviews-" in file.name)
+    assert (ran.code, ran.err, found["total"]["objects"]) == (0, "", 2 * REVIEWS)
+    assert found["policies"]["pods/hidden-gpu-access"]["objects"] == REVIEWS  # validates only
+    assert found["policies"]["pods/missing-gpu-toleration"]["objects"] == REVIEWS  # mutates only
+    assert found["policies"]["pods/unprotected-training"]["slowest"].startswith(f"{file}: review ")
+
+
+def test_recorded_reviews_have_the_cluster_data_of_the_record(recorded: Path, manifests: Path) -> None:
+    found = read([str(recorded), str(manifests / "nodepool-gpu-training.yaml")], 100)
+
+    data = [subject.facts for subject in found.measured if subject.facts is not None]
+    assert (len(data), len(found.measured), found.problems, found.remarks) == (2 * REVIEWS, 2 * REVIEWS + 1, [], ())
+    for facts in data:
+        pools = facts.list(NODE_POOL)
+        assert isinstance(pools, Known)
+        assert [pool["metadata", "name"].text for pool in pools.items] == ["pool"]
+
+
+def test_a_record_without_cluster_data_is_measured_with_the_other_input(recorded: Path) -> None:
+    (file,) = (file for file in record_files(recorded) if "-reviews-" in file.name)
+
+    found = read([str(file)], 100)
+
+    assert {subject.facts for subject in found.measured} == {None}
+    assert found.remarks == ("the record contains no cluster data: the other objects of the input replace it",)
+
+
+@pytest.mark.parametrize(
+    ("most", "measured"),
+    [pytest.param(16, 16, id="all"), pytest.param(15, 8, id="each-second"), pytest.param(1, 1, id="one")],
+)
+def test_of_a_long_record_reviews_are_measured_that_are_evenly_spread(recorded: Path, most: int, measured: int) -> None:
+    found = read([str(recorded)], most)
+
+    numbers = [int(subject.location.split(": review ")[1].split()[0]) for subject in found.measured]
+    assert len(numbers) == measured
+    assert len({after - before for before, after in pairwise(numbers)}) <= 1
+    said = (f"{measured} of 16 recorded reviews are measured, evenly spread: --max-reviews measures more",)
+    assert found.remarks == (() if measured == 16 else said)
+
+
+def test_damaged_lines_of_a_record_are_an_error_and_the_others_are_measured(gpugate: Run, recorded: Path) -> None:
+    (file,) = (file for file in record_files(recorded) if "-reviews-" in file.name)
+    lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+    file.write_bytes(gzip.compress(b"".join([*lines[:2], b"{\n", *lines[2:]])))
+
+    ran = gpugate("bench", recorded, "-o", "json", *FEW)
+
+    assert (ran.code, figures(ran)["total"]["objects"]) == (4, 2 * REVIEWS)
+    assert ran.err == f"error: {file}: 1 line is damaged: record again; the others are measured\n"
 
 
 def test_the_table_has_a_line_for_each_policy_and_the_total_last(gpugate: Run, manifests: Path) -> None:
