@@ -59,6 +59,8 @@ _METHODS: Final = {
     "partition": "rpartition",
     "rpartition": "partition",
 }
+# Their bodies are evaluated when they are called.
+_LATER: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 # Calls whose text is for type checkers.
 _TYPING: Final = {"cast", "TypeVar", "NewType", "ParamSpec", "namedtuple"}
 
@@ -74,6 +76,7 @@ class Mutant:
         before: the code around the change.
         after: the same code, changed.
         line: where it is.
+        at_import: whether it is evaluated when its module is imported, and never after that.
     """
 
     number: int
@@ -82,6 +85,7 @@ class Mutant:
     before: str
     after: str
     line: int
+    at_import: bool = False
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -157,7 +161,9 @@ class _Points:
     def _add(self, node: ast.AST, alternative: ast.AST) -> None:
         number = self._first + len(self.mutants)
         before, after = self._shown(node, alternative)
-        mutant = Mutant(number, self._module, ".".join(self._names), before, after, getattr(node, "lineno", 0))
+        at_import = not any(isinstance(around, _LATER) and name == "body" for around, name, _ in self._way)
+        line = getattr(node, "lineno", 0)
+        mutant = Mutant(number, self._module, ".".join(self._names), before, after, line, at_import)
         self.mutants.append(mutant)
         self.alternatives.setdefault(id(node), []).append((number, copy.deepcopy(alternative)))
 

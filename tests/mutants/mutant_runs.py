@@ -77,10 +77,9 @@ class Area:
 
 @dataclass(slots=True)
 class Test:
-    """What was recorded of a test: how long it took, how much of that on a processor, and which mutants it reached."""
+    """What was recorded of a test: how long it took, whether it passed, and which mutants it reached."""
 
     seconds: float
-    work: float
     passed: bool
     reached: list[int] = field(default_factory=list)
 
@@ -122,7 +121,7 @@ def outcomes(
         mutants: all that are compiled in.
         chosen: those to try.
         tell: called with each outcome as soon as it is known, in this process or a fork of it.
-        budget: for how many recorded seconds of work other tests than the module's own are run, for each mutant.
+        budget: for how many recorded seconds other tests than the module's own are run, for each mutant.
         jobs: how many are tried at the same time.
     """
     scratch = Path(tempfile.mkdtemp(prefix="mutants-"))
@@ -173,6 +172,10 @@ class _Collected:
         self._of_setup: set[int] = set()
         self._reached: mutant_switch.Reached | None = None
         self._imported = self._watch("imported")
+        self._firsts: dict[str, int] = {}
+        for mutant in mutants:
+            self._firsts.setdefault(mutant.module, mutant.number)
+        self._digests = {str(file): _digest([ROOT / file]) for file in area.files}
 
     def _watch(self, name: str) -> mutant_switch.Reached:
         file = self._scratch / name
@@ -220,6 +223,8 @@ class _Collected:
         results = dict.fromkeys(reaching.by_mutant, UNREACHED)
         runs = []
         for number in results:
+            if self._mutants[number].at_import:
+                continue
             nodeids = reaching.affordable(reaching.of(number), self._budget)
             if nodeids:
                 run = self._forked(number, [items[nodeid] for nodeid in nodeids])
@@ -233,7 +238,8 @@ class _Collected:
 
         results |= _tried(runs, tell, self._jobs, self._scratch)
         again = {}
-        for number in sorted(imported & results.keys()):
+        at_import = {mutant.number for mutant in self._chosen if mutant.at_import}
+        for number in sorted(results.keys() & (imported | at_import)):
             if results[number] in {SURVIVED, UNREACHED}:
                 nodeids = _of_few_files(reaching.affordable(reaching.of_module(number), self._budget))
                 again[number] = (nodeids, _seconds(nodeids, tests))
@@ -257,22 +263,45 @@ class _Collected:
         return run
 
     def _recorded(self, items: list[pytest.Item]) -> dict[str, Test]:
-        """Return what each test reaches, recorded now or before, for a test file and modules that have not changed."""
+        """Return what each test reaches, recorded now, or before if its file and the modules that it reaches are the same."""
         by_file: dict[Path, list[pytest.Item]] = {}
         for item in items:
             by_file.setdefault(item.path, []).append(item)
         kept = BUILT / self._area.name / "recorded"
         kept.mkdir(parents=True, exist_ok=True)
-        sources = _digest([Path(mutant_points.__file__), Path(__file__), *(ROOT / file for file in self._area.files)])
-        names = {file: kept / f"{_digest([file])}-{sources}.json" for file in by_file}
-        missing = sorted((file for file in by_file if not names[file].exists()), key=lambda f: -len(by_file[f]))
+        runner = _digest([Path(mutant_points.__file__), Path(__file__)])
+        names = {file: kept / f"{_digest([file])}-{runner}.json" for file in by_file}
+        known = {file: self._read(name) for file, name in names.items()}
+        missing = sorted((file for file in by_file if known[file] is None), key=lambda f: -len(by_file[f]))
         in_processes([self._recording(index, by_file[f], names[f]) for index, f in enumerate(missing)], self._jobs)
         tests: dict[str, Test] = {}
         for file in by_file:
-            tests |= {nodeid: Test(*told) for nodeid, told in json.loads(names[file].read_text()).items()}
+            tests |= known[file] or self._read(names[file]) or {}
         for old in set(kept.iterdir()) - set(names.values()):
             old.unlink()
         return tests
+
+    def _read(self, name: Path) -> dict[str, Test] | None:
+        """Read what was recorded of a test file; None if there is nothing, or a module that it reached has changed."""
+        if not name.exists():
+            return None
+        recorded = json.loads(name.read_text())
+        if any(self._digests.get(module) != digest for module, digest in recorded["modules"].items()):
+            return None
+        return {
+            nodeid: Test(
+                seconds, passed, [self._firsts[module] + each for module in reached for each in reached[module]]
+            )
+            for nodeid, (seconds, passed, reached) in recorded["tests"].items()
+        }
+
+    def _by_module(self, numbers: Iterable[int]) -> dict[str, list[int]]:
+        """Return mutants by module, numbered from its first: what stays the same when other modules change."""
+        found: dict[str, list[int]] = {}
+        for number in sorted(numbers):
+            module = self._mutants[number].module
+            found.setdefault(module, []).append(number - self._firsts[module])
+        return found
 
     def _recording(self, index: int, items: list[pytest.Item], name: Path) -> Callable[[], int]:
         # A process for each file: a value that an earlier file left in a cache would hide what a later one reaches.
@@ -282,15 +311,15 @@ class _Collected:
             for item, following in zip(items, [*items[1:], None], strict=True):
                 self._seconds, self._failed, self._of_setup = 0.0, False, set()
                 reached.take()
-                before = sum(os.times()[:4])
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-                work = sum(os.times()[:4]) - before
                 # Only the first test of a file sets up what all of them use.
                 shared = [self._of_fixtures.get(id(each), set()) for each in _fixtures(item)]
                 found = self._of_setup.union(reached.take(), *shared)
-                told[item.nodeid] = (self._seconds, work, not self._failed, sorted(found))
+                told[item.nodeid] = (self._seconds, not self._failed, self._by_module(found))
+            modules = {module for _, _, reached in told.values() for module in reached}
+            recorded = {"modules": {module: self._digests[module] for module in sorted(modules)}, "tests": told}
             partial = name.with_suffix(".partial")
-            partial.write_text(json.dumps(told))
+            partial.write_text(json.dumps(recorded))
             partial.rename(name)
             return 0
 
@@ -313,6 +342,7 @@ class _Reaching:
         chosen: list[mutant_points.Mutant],
     ) -> None:
         self._modules = {mutant.number: mutant.module for mutant in chosen}
+        self._at_import = {mutant.number for mutant in chosen if mutant.at_import}
         self.by_mutant: dict[int, list[str]] = {number: [] for number in self._modules}
         by_module: dict[str, set[str]] = {module: set() for module in self._modules.values()}
         for nodeid, test in tests.items():
@@ -334,16 +364,20 @@ class _Reaching:
         return sorted(self.by_mutant[number], key=self._order[self._modules[number]].__getitem__)
 
     def of_module(self, number: int) -> list[str]:
-        """Return the tests that reach any mutant of the module, those that reach this one first."""
-        return list(dict.fromkeys([*self.of(number), *self._order[self._modules[number]]]))
+        """Return the tests that reach any mutant of the module, those that reach this one first.
+
+        What an import evaluates is reached by tests that start a process, and noticed by any.
+        """
+        first = () if number in self._at_import else self.of(number)
+        return list(dict.fromkeys([*first, *self._order[self._modules[number]]]))
 
     def affordable(self, nodeids: list[str], budget: float) -> list[str]:
-        """Return the module's own tests, and of the others as many as there is time for."""
+        """Return the module's own tests, and of the others as many as there is time for, also where they only wait."""
         selected: list[str] = []
         for nodeid in nodeids:
-            work = 0 if nodeid in self._own else self._tests[nodeid].work
-            if work <= budget or not selected:
-                budget -= work
+            seconds = 0 if nodeid in self._own else self._tests[nodeid].seconds
+            if seconds <= budget or not selected:
+                budget -= seconds
                 selected.append(nodeid)
         return selected
 
@@ -352,10 +386,10 @@ def _ordered(nodeids: set[str], tests: dict[str, Test], module: str) -> dict[str
     """Order tests: cheap before dear ones, those of the module first, one of each function before the second."""
     seen: dict[str, int] = {}
     ranked: list[tuple[bool, int, int, int, str]] = []
-    for nodeid in sorted(nodeids, key=lambda n: (tests[n].work, n)):
+    for nodeid in sorted(nodeids, key=lambda n: (tests[n].seconds, n)):
         function = nodeid.partition("[")[0]
         seen[function] = seen.get(function, 0) + 1
-        dear = tests[nodeid].work > _DEAR_SECONDS
+        dear = tests[nodeid].seconds > _DEAR_SECONDS
         ranked.append((dear, _distance(nodeid, module), seen[function], len(ranked), nodeid))
     return {nodeid: place for place, (*_, nodeid) in enumerate(sorted(ranked))}
 
