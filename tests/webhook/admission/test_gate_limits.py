@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.engine.config import OutOfTimeError, PolicyConfig
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import NoFacts
-from gpugate.policies.sdk.findings import Patch, Stance, Violation
+from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
 from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
-from gpugate.webhook.admission.gate import Gate, Rules
+from gpugate.webhook.admission.gate import Gate, Later, Rules
 from gpugate.webhook.admission.response import LARGEST
 from gpugate.webhook.admission.review import UnacceptableError
 
@@ -268,3 +268,31 @@ def test_a_review_keeps_its_ruleset() -> None:
     used = gate(Policy("pods/swaps", "", (swaps,)), finding("pods/x"))
     review_response = answered(used, Phase.VALIDATE, review())
     assert review_response["auditAnnotations"] == {"generation": "g", "deny": "pods/swaps,pods/x"}
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_time_that_expires_outside_a_policy_names_none(phase: Phase, monkeypatch: pytest.MonkeyPatch) -> None:
+    def out_of_time(*_: object) -> bytes:
+        raise OutOfTimeError
+
+    monkeypatch.setattr("gpugate.webhook.admission.gate.encode", out_of_time)
+    review_response = answered(gate(finding("pods/x")), phase, review())
+    message = review_response["status"]["message"] if phase is Phase.VALIDATE else review_response["warnings"][0]
+    assert "out of time after 0.0 s: apply the object again" in message
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("may_wait", [True, False])
+def test_only_a_mutating_review_that_may_wait_waits_for_data(phase: Phase, may_wait: bool) -> None:  # noqa: FBT001 -- a table's column
+    @validates(POD)
+    def misses_data(_pod: Field, _: AnyContext) -> Iterator[Skip]:
+        yield Skip("not known yet", coming=True)
+
+    @mutates(POD)
+    def misses_data_too(_pod: Field, _: AnyContext) -> Iterator[Skip]:
+        yield Skip("not known yet", coming=True)
+
+    waits = gate(Policy("pods/waits", "", (misses_data, misses_data_too)))
+    answer = waits.try_answer(phase, review(), None, may_wait=may_wait, only_quick=False)
+    assert (answer is Later.DATA) is (may_wait and phase is Phase.MUTATE)
+    assert answered(waits, phase, review())["allowed"]

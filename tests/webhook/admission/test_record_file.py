@@ -136,9 +136,17 @@ class TestLines:
         assert list(read_lines(file)) == [line]
 
 
-@pytest.mark.parametrize("results", [(RECORDED, FAILED, DROPPED)])
-def test_the_results_are_labels_of_a_metric(results: tuple[str, ...]) -> None:
-    assert results == ("recorded", "failed", "dropped")
+def test_a_review_has_nothing_that_its_line_leaves_out() -> None:
+    recorded = Recorded(0, TIME, "validate", "g", ("", "v1", "Pod"), "CREATE")
+    left_out = {name: getattr(recorded, name) for name in Recorded.__struct_fields__[6:]}
+    assert left_out == {
+        **{"decisions": {}, "subresource": "", "parent": None, "name": "", "generate_name": "", "namespace": ""},
+        **{"user": "", "groups": (), "object": None, "old_object": None},
+    }
+
+
+def test_the_results_are_labels_of_a_metric() -> None:
+    assert (RECORDED, FAILED, DROPPED) == ("recorded", "failed", "dropped")
 
 
 NAMES: list[tuple[str, bool, bool]] = [
@@ -225,8 +233,13 @@ class TestRoom:
         Folder(tmp_path, "host-0", 35, 1).make_room(5, files[2])
         assert (link.is_symlink(), all(file.exists() for file in files)) == (True, True)
 
+    @pytest.mark.parametrize("before_its_size_is_read", [True, False])
     def test_a_file_that_another_process_removes_first_is_passed_over(
-        self, tmp_path: Path, files: list[Path], monkeypatch: pytest.MonkeyPatch
+        self,
+        tmp_path: Path,
+        files: list[Path],
+        monkeypatch: pytest.MonkeyPatch,
+        before_its_size_is_read: bool,  # noqa: FBT001 -- a table's column
     ) -> None:
         class Entry:
             """An entry of a file that is removed after the directory was read."""
@@ -234,14 +247,18 @@ class TestRoom:
             def __init__(self, entry: os.DirEntry[str]) -> None:
                 self.path = entry.path
                 self._entry = entry
-                if Path(entry.path) == files[0]:
+                self._is_removed = Path(entry.path) == files[0]
+                if self._is_removed and before_its_size_is_read:
                     files[0].unlink()
 
             def is_file(self, *, follow_symlinks: bool = True) -> bool:
                 return self._entry.is_file(follow_symlinks=follow_symlinks)
 
             def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-                return self._entry.stat(follow_symlinks=follow_symlinks)
+                status = self._entry.stat(follow_symlinks=follow_symlinks)
+                if self._is_removed:
+                    files[0].unlink()
+                return status
 
         class Entries:
             def __init__(self, path: Path) -> None:
@@ -423,8 +440,9 @@ class TestWriter:
         assert (written.broken, counted.results) == (1, [(FAILED, 3), (FAILED, 6)])
         current = written._write(2, [line], None)
         assert current is not None
+        assert written._write(1, [line], current) is current
         current.close()
-        assert counted.results[2:] == [(RECORDED, 3)]
+        assert counted.results[2:] == [(RECORDED, 3), (FAILED, 3)]
         assert [type(line) for line in read_lines(files(tmp_path)[-1])] == [Head, FactsEnd]
 
     def test_no_file_stays_open(self, writer: Callable[..., RecordWriter], monkeypatch: pytest.MonkeyPatch) -> None:
