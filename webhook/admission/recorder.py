@@ -96,11 +96,11 @@ class _Waiting:
 
 
 class _Known(NamedTuple):
-    """A review in the current file, and the number of reviews like it that is not written yet."""
+    """A review in the current file, the time of the last one like it, and how many of these are not written yet."""
 
     id: int
+    last: dt.datetime
     more: int = 0
-    last: dt.datetime | None = None
 
 
 class Recorder:
@@ -244,7 +244,7 @@ class Recorder:
             self._count(DROPPED, 1)
             return
         self._next_id += 1
-        self._known[key] = _Known(number)
+        self._known[key] = _Known(number, waiting.time)
         if len(self._known) > _MOST_REMEMBERED:
             _, oldest = self._known.popitem(last=False)
             self._put_repeated(oldest)
@@ -258,14 +258,13 @@ class Recorder:
     def _write_repeated(self, now: dt.datetime) -> None:
         self._repeated = now
         for key, known in self._known.items():
-            if known.more and self._put_repeated(known):
-                self._known[key] = _Known(known.id)
+            if self._put_repeated(known):
+                self._known[key] = known._replace(more=0)
 
     def _put_repeated(self, known: _Known) -> bool:
-        if not known.more or known.last is None:
-            return True
+        """Queue the count of a review; return whether there is one, and room for it."""
         line = encode(Repeated(known.id, known.more, known.last))
-        return self._writer.put(self._file, line, known.last, 0)
+        return known.more > 0 and self._writer.put(self._file, line, known.last, 0)
 
     def _begin_snapshot(self, now: dt.datetime) -> None:
         """Begin a snapshot if one is due; it is written while the worker is idle."""
@@ -282,8 +281,7 @@ class Recorder:
         self._queue.put(self._step, 0)
 
     def _step(self) -> None:
-        if self._snapshot is None:
-            return
+        assert self._snapshot is not None  # noqa: S101 -- for the type checker: a snapshot has one step in the queue
         try:
             next(self._snapshot)
         except StopIteration:
