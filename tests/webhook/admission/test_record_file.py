@@ -135,13 +135,25 @@ class TestLines:
         file.write_bytes(gzip.compress(json.dumps({**written, "more": 1}).encode() + b"\n"))
         assert list(read_lines(file)) == [line]
 
+    def test_a_line_does_not_change(self, line: Line, written: dict[str, Any]) -> None:
+        with pytest.raises(AttributeError):
+            setattr(line, next(key for key in written if key != "line"), None)
+
 
 def test_a_review_has_nothing_that_its_line_leaves_out() -> None:
     recorded = Recorded(0, TIME, "validate", "g", ("", "v1", "Pod"), "CREATE")
     left_out = {name: getattr(recorded, name) for name in Recorded.__struct_fields__[6:]}
     assert left_out == {
-        **{"decisions": {}, "subresource": "", "parent": None, "name": "", "generate_name": "", "namespace": ""},
-        **{"user": "", "groups": (), "object": None, "old_object": None},
+        "decisions": {},
+        "subresource": "",
+        "parent": None,
+        "name": "",
+        "generate_name": "",
+        "namespace": "",
+        "user": "",
+        "groups": (),
+        "object": None,
+        "old_object": None,
     }
 
 
@@ -499,6 +511,10 @@ class TestWriter:
         assert [written.put(0, b"x" * size, TIME, 1) for size in sizes] == [True, False, False]
         written = writer()
         assert [written.put(0, b"x" * size, TIME, 1) for size in (9, 1, 1)] == [True, True, False]
+
+    def test_lines_of_8_mib_wait(self, writer: Callable[..., RecordWriter]) -> None:
+        written = writer()
+        assert [written.put(0, bytes(1 << 20), TIME, 1) for _ in range(9)] == [True] * 8 + [False]
 
     def test_there_is_room_again_after_lines_were_written(
         self, writer: Callable[..., RecordWriter], monkeypatch: pytest.MonkeyPatch

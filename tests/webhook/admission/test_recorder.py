@@ -380,6 +380,10 @@ ALIKE: dict[str, tuple[Observation, Observation]] = {
         answered(request(old_object=versioned(1))),
         answered(request(old_object=versioned(2))),
     ),
+    "another order of members": (
+        answered(request(object={"spec": {"port": 1, "size": 2}})),
+        answered(request(object={"spec": {"size": 2, "port": 1}})),
+    ),
     "another copy of its workload": (of_pod("p"), of_pod("q")),
     "the volume of a token": (of_pod(), of_pod(volume="fghij")),
 }  # fmt: skip

@@ -12,16 +12,23 @@ import pytest
 from manual_loop import Loop
 from pod_reviews import pod_review
 
-from gpugate.policies.engine.config import PolicyConfig
+from gpugate import __version__
+from gpugate.policies.engine.config import Exemption, PolicyConfig
+from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.engine.ruleset import bind
-from gpugate.policies.sdk.facts import Known, Need, NoFacts, derived
+from gpugate.policies.engine.verdict import Verdict
+from gpugate.policies.sdk.facts import Known, Need, NoFacts, Unavailable, derived
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.findings import Violation
-from gpugate.policies.sdk.objects import NODE_POOL, POD
-from gpugate.policies.sdk.policy import Policy, validates
+from gpugate.policies.sdk.findings import Patch, Violation
+from gpugate.policies.sdk.objects import DEPLOYMENT, NODE_POOL, POD, GroupVersionKind, Operation, Request
+from gpugate.policies.sdk.policy import Policy, mutates, validates
+from gpugate.webhook.admission import idle
+from gpugate.webhook.admission import shadow as module
 from gpugate.webhook.admission.cpu_budget import CpuBudget
+from gpugate.webhook.admission.decisions import Observation
 from gpugate.webhook.admission.gate import Gate, Rules
-from gpugate.webhook.admission.shadow import Shadow
+from gpugate.webhook.admission.review import Review
+from gpugate.webhook.admission.shadow import ApartFacts, Shadow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -281,3 +288,269 @@ def test_busy_workers_evaluate_a_fortieth_of_the_time(worker: Worker) -> None:
         assert 5 <= worker.observed.results.count("evaluated") <= 8
         worker.loop.run(2)
     assert worker.observed.results.count("evaluated") == 250
+
+
+def offered(worker: Worker, review: Review, verdict: Verdict | None, phase: Phase = Phase.VALIDATE) -> None:
+    worker.shadow.offer(Observation(phase, 0.0, "old", review, verdict, size=1))
+    worker.loop.run(60)
+
+
+def answered(obj: dict[str, Any], kind: str = "v1 Pod", **members: Any) -> tuple[Review, Verdict]:
+    """Return a review on which the policies in force found nothing."""
+    api_version, _, name = kind.partition(" ")
+    request = Request(GroupVersionKind.of(api_version, name), Operation.CREATE, obj, name="p", namespace="n", **members)
+    return Review("u", "admission.k8s.io/v1", request), Verdict(request)
+
+
+PLAIN = answered({"metadata": {"name": "p"}})
+
+
+def of_policies(*handlers: Any, config: PolicyConfig | None = None) -> Rules:
+    return Rules(bind((Policy("pods/behaves", "", handlers),), config or PolicyConfig(mode="enforce")), "new")
+
+
+@validates(POD, DEPLOYMENT)
+def _finds(_pod: Field, _ctx: AnyContext) -> Iterator[Violation]:
+    yield Violation((), "is bad")
+
+
+@mutates(POD)
+def _adds(pod: Field, _ctx: AnyContext) -> Iterator[Patch]:
+    if not pod["metadata", "labels", "good"]:
+        yield Patch("set", ("metadata", "labels", "good"), "yes", "adds a label")
+
+
+@validates(POD)
+def _needs(pod: Field, _ctx: AnyContext) -> Iterator[Violation]:
+    if not pod["metadata", "labels", "good"]:
+        yield Violation((), "has no label")
+
+
+class TestEvaluated:
+    def test_what_is_not_offered(self, worker: Worker, tmp_path: Path, budget: CpuBudget) -> None:
+        review, verdict = PLAIN
+        offered(worker, review, None)
+        dry, _ = answered({}, dry_run=True)
+        offered(worker, dry, verdict)
+        worker.shadow.offer(Observation(Phase.VALIDATE, 0.0, "old"))
+        unused = Shadow(NoFacts, lambda: NOW, budget, 1, worker.observed, tmp_path / "x.shadow", current=lambda: "old")
+        assert unused.rules is None
+        unused.attach(worker.loop, worker.load)  # type: ignore[arg-type] -- as above
+        unused.offer(Observation(Phase.VALIDATE, 0.0, "old", review, verdict, size=1))
+        unused.use(rules("enforce", "new"))
+        assert unused.rules is not None
+        worker.loop.run(60)
+        assert worker.observed.results == []
+        offered(worker, *PLAIN)
+        assert worker.observed.results == ["evaluated"]
+
+    def test_without_a_loop_nothing_waits(self, worker: Worker, tmp_path: Path, budget: CpuBudget) -> None:
+        other = Shadow(NoFacts, lambda: NOW, budget, 1, worker.observed, tmp_path / "x.shadow", current=lambda: "old")
+        other.use(rules("enforce", "new"))
+        other.offer(Observation(Phase.VALIDATE, 0.0, "old", *PLAIN, size=1))
+        assert worker.observed.results == []
+
+    def test_a_review_of_earlier_policies_in_force_is_dropped(self, worker: Worker) -> None:
+        review, verdict = PLAIN
+        worker.shadow.offer(Observation(Phase.VALIDATE, 0.0, "older", review, verdict, size=1))
+        worker.loop.run(60)
+        assert worker.observed.results == ["dropped"]
+
+    @pytest.mark.parametrize(
+        ("phase", "pairs"),
+        [
+            pytest.param(Phase.VALIDATE, [], id="a validated object was patched before"),
+            pytest.param(Phase.MUTATE, [("allow", "mutate")], id="of a mutated object the patches count"),
+        ],
+    )
+    def test_a_validated_object_has_the_patches_of_the_shadow_policies(
+        self, worker: Worker, phase: Phase, pairs: list[tuple[str, str]]
+    ) -> None:
+        worker.shadow.use(of_policies(_adds, _needs))
+        offered(worker, *PLAIN, phase)
+        assert (worker.observed.results, worker.observed.pairs) == (["evaluated"], pairs)
+
+    def test_a_finding_in_a_template_only_warns(self, worker: Worker) -> None:
+        worker.shadow.use(of_policies(_finds))
+        template = {"spec": {"template": {"metadata": {}, "spec": {"containers": []}}}}
+        offered(worker, *answered(template, "apps/v1 Deployment"))
+        assert ("allow", "deny") in worker.observed.pairs
+        worker.observed.pairs.clear()
+        worker.shadow.use(of_policies(validates(POD)(_finds.run)))
+        offered(worker, *answered(template, "apps/v1 Deployment"))
+        assert worker.observed.pairs == [("allow", "warn")]
+
+    def test_an_exemption_holds_at_the_time_of_the_answer(self, tmp_path: Path, budget: CpuBudget) -> None:
+        expires = dt.date(2026, 11, 21)
+        exemption = Exemption(policies=("pods/behaves",), reason="INC-1", owner="platform", expires=expires)
+        now, observed, loop = [NOW], Observed(), Loop()
+        shadow = Shadow(NoFacts, lambda: now[0], budget, 1, observed, tmp_path / "x.shadow", current=lambda: "old")
+        shadow.use(of_policies(_finds, config=PolicyConfig(mode="enforce", exemptions=(exemption,))))
+        shadow.attach(loop, SimpleNamespace(waiting=0))  # type: ignore[arg-type] -- as above
+        for days in (0, 2):
+            now[0] = NOW + dt.timedelta(days=days)
+            shadow.offer(Observation(Phase.VALIDATE, 0.0, "old", *PLAIN, size=1))
+            now[0] += dt.timedelta(days=2)
+            loop.run(60)
+        # Exempted first: the finding is only recorded.
+        assert observed.pairs == [("allow", "record"), ("allow", "deny")]
+
+    def test_evaluations_pause_after_each_review(self, worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+        """After work of 10 ms a worker pauses for 400 ms, or until 100 ms after the last review."""
+        clock = iter(number * 0.01 for number in range(1_000))
+        monkeypatch.setattr(idle, "perf_counter", lambda: next(clock))
+        worker.loop.now = 60.0
+        for seconds in (1, 0.004, 0.09):
+            worker.shadow.offer(Observation(Phase.VALIDATE, 0.0, "old", *PLAIN, size=1))
+            worker.loop.run(seconds)
+        assert worker.observed.results == ["evaluated"] * 2
+        worker.loop.run(0.02)
+        assert worker.observed.results == ["evaluated"] * 3
+
+    def test_new_pairs_are_logged_once(self, worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+        logged: list[str] = []
+        monkeypatch.setattr(
+            worker.observed, "new", lambda request, pair: logged.append(f"{request.name} {pair.message}")
+        )
+        worker.shadow.use(of_policies(_finds))
+        for _ in range(2):
+            offered(worker, *PLAIN)
+        assert (logged, worker.observed.pairs) == (["p is bad"], [("allow", "deny")] * 2)
+
+    def test_a_failed_evaluation_keeps_no_frames(self, worker: Worker) -> None:
+        errors: list[BaseException] = []
+
+        @validates(POD)
+        def interrupts(_pod: Field, _ctx: AnyContext) -> Iterator[Violation]:
+            errors.append(KeyboardInterrupt())
+            raise errors[0]
+            yield
+
+        worker.shadow.use(of_policies(interrupts))
+        offered(worker, *PLAIN)
+        assert (worker.observed.results, errors[0].__traceback__) == (["failed"], None)
+
+
+class TestPublished:
+    def published(self, worker: Worker) -> dict[str, Any] | None:
+        """Return the table that the process publishes now, None if it publishes none."""
+        file = worker.shadow._file
+        file.unlink(missing_ok=True)
+        worker.shadow.publish()
+        assert [path.name for path in file.parent.iterdir()] in ([file.name], [])
+        return json.loads(file.read_bytes()) if file.exists() else None
+
+    def test_a_table_is_written_if_it_changed(self, worker: Worker) -> None:
+        first = self.published(worker)
+        assert first is not None
+        assert (first["schema"], first["gpugate"], first["current"], first["candidate"]) == (
+            "gpugate.dev/shadow/v1", __version__, "old", "new",
+        )  # fmt: skip
+        assert self.published(worker) is None
+        worker.review()
+        worker.loop.run(60)
+        assert (self.published(worker) or {})["reviews"] == {"evaluated": 1}
+        assert self.published(worker) is None
+        worker.shadow.reject("line 3: unknown policy")
+        assert (self.published(worker) or {})["error"] == "line 3: unknown policy"
+        assert self.published(worker) is None
+        worker.gate.use(rules("audit", "newer"))
+        table = self.published(worker)
+        assert table is not None
+        assert (table["current"], table["reviews"], table["owners"]) == ("newer", {}, [])
+        worker.shadow.use(rules("enforce", "newest"))
+        table = self.published(worker)
+        assert table is not None
+        assert (table["candidate"], table["error"]) == ("newest", "")
+
+    def test_the_document_adds_up_the_tables_of_all_processes(
+        self, worker: Worker, tmp_path: Path, budget: CpuBudget
+    ) -> None:
+        other = Worker(tmp_path / "1.shadow", budget)
+        for each, reviews in ((worker, 1), (other, 2)):
+            for _ in range(reviews):
+                each.review()
+                each.loop.run(60)
+            each.shadow.publish()
+        (tmp_path / "2.other").write_bytes((tmp_path / "1.shadow").read_bytes())
+        assert worker.document["reviews"] == other.document["reviews"] == {"evaluated": 3}
+        (owner,) = worker.document["owners"]
+        assert [pair["requests"] for pair in owner["pairs"]] == [3]
+
+    def test_a_restarted_process_with_other_policies_begins_anew(
+        self, worker: Worker, tmp_path: Path, budget: CpuBudget
+    ) -> None:
+        worker.review()
+        worker.loop.run(60)
+        worker.shadow.publish()
+        restarted = Worker(tmp_path / "0.shadow", budget)
+        assert restarted.document["reviews"] == {"evaluated": 1}
+        restarted.shadow.use(rules("enforce", "newer"))
+        assert restarted.document["reviews"] == {}
+
+    def test_its_time_begins_with_its_policies_and_survives_a_restart(self, tmp_path: Path, budget: CpuBudget) -> None:
+        now = [NOW]
+
+        def started() -> Shadow:
+            shadow = Shadow(
+                NoFacts, lambda: now[0], budget, 1, Observed(), tmp_path / "0.shadow", current=lambda: "old"
+            )
+            shadow.use(rules("enforce", "new"))
+            return shadow
+
+        def times(shadow: Shadow) -> list[str]:
+            document = json.loads(shadow.document())
+            return [document["since"][11:16], document["until"][11:16]]
+
+        shadow = started()
+        now[0] += dt.timedelta(hours=1)
+        shadow.publish()
+        now[0] += dt.timedelta(hours=1)
+        assert (times(shadow), times(started())) == (["00:00", "02:00"], ["00:00", "02:00"])
+        shadow.use(rules("enforce", "newer"))
+        assert times(shadow) == ["02:00", "02:00"]
+
+
+class TestLookups:
+    def test_the_copy_of_a_lookup_is_the_same_until_its_objects_change(self) -> None:
+        pools, facts = Pools(2), ApartFacts()
+        facts.facts = pools
+        first = facts.list(NODE_POOL)
+        assert isinstance(first, Known)
+        assert (first is not pools.known, first.items, first.complete) == (True, pools.known.items, True)
+        assert facts.list(NODE_POOL) is first
+        # Another lookup has its own copy.
+        assert facts.list(NODE_POOL, "n") is not first
+        assert facts.list(POD) is not first
+        assert facts.list(NODE_POOL) is first
+        pools.known = Known(pools.known.items, complete=False)
+        changed = facts.list(NODE_POOL)
+        assert isinstance(changed, Known)
+        assert (changed is first, changed.complete) == (False, False)
+
+    def test_a_table_by_name_is_shared_with_the_original(self) -> None:
+        pools, facts = Pools(2), ApartFacts()
+        facts.facts = pools
+        by_name = pools.known.by_name
+        copy = facts.list(NODE_POOL)
+        assert isinstance(copy, Known)
+        assert copy.__dict__["by_name"] is by_name
+
+    def test_missing_data_is_missing(self) -> None:
+        facts = ApartFacts()
+        facts.facts = NoFacts()
+        assert isinstance(facts.list(NODE_POOL), Unavailable)
+
+    def test_the_memory_of_lookups_is_limited(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "_MOST_LOOKUPS", 2)
+        facts = ApartFacts()
+        facts.facts = Pools(1)
+        copies = [facts.list(NODE_POOL, namespace) for namespace in "abc"]
+        # The first is the oldest.
+        assert [facts.list(NODE_POOL, namespace) is copy for namespace, copy in zip("cba", copies[::-1], strict=True)] == [
+            True, True, False,
+        ]  # fmt: skip
+
+
+def test_the_results_are_labels_of_a_metric() -> None:
+    assert module.RESULTS == ("evaluated", "dropped", "late", "failed")
