@@ -140,6 +140,11 @@ class TestLines:
             setattr(line, next(key for key in written if key != "line"), None)
 
 
+def test_what_is_damaged_does_not_change() -> None:
+    with pytest.raises(AttributeError):
+        Damaged("").reason = "other"  # type: ignore[misc] -- as it says
+
+
 def test_a_review_has_nothing_that_its_line_leaves_out() -> None:
     recorded = Recorded(0, TIME, "validate", "g", ("", "v1", "Pod"), "CREATE")
     left_out = {name: getattr(recorded, name) for name in Recorded.__struct_fields__[6:]}
