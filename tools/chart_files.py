@@ -179,15 +179,18 @@ def values_schema(schema: _Object) -> _Object:
     return {**schema, "definitions": {**others, **definitions}}
 
 
-_SECRET: Final = {"type": "string", "maxLength": 253}
+_OBJECT_NAME: Final = {"type": "string", "maxLength": 253}
 _BUNDLE: Final[_Object] = {
     "type": ["object", "null"],
     "additionalProperties": False,
     "properties": {
         "reference": {"type": "string", "pattern": "^(|[^@\\s]+@sha256:[0-9a-f]{64})$"},
         "key": {"type": "string", "pattern": "^(|\\s*-----BEGIN PUBLIC KEY-----[\\s\\S]*)$"},
-        "keySecret": _SECRET,
-        "pullSecret": _SECRET,
+        "keySecret": _OBJECT_NAME,
+        "pullSecret": _OBJECT_NAME,
+        # As in other values, PEM may begin with a comment.
+        "ca": {"type": "string", "pattern": "^(|[\\s\\S]*-----BEGIN CERTIFICATE-----[\\s\\S]*)$"},
+        "caConfigMap": _OBJECT_NAME,
     },
 }
 

@@ -691,3 +691,53 @@ class TestOwnPolicies:
     def test_the_policy_file_configures_them(self, render: Render) -> None:
         flags = ("--set", "policy.policies.acme/no-h100.mode=warn")
         assert "acme/no-h100" in render(*flags)["ConfigMap", f"{NAME}-policy"]["data"]["policy.yaml"]
+
+
+class TestBundle:
+    REFERENCE = f"registry.example.com/acme/policies@sha256:{'a' * 64}"
+    KEY = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"
+
+    @pytest.fixture
+    def written(self, tmp_path: Path) -> Path:
+        """Values with a key and CA certificates themselves."""
+        bundle = {"reference": self.REFERENCE, "key": self.KEY, "ca": f"# of the registry\n{PEM}"}
+        file = tmp_path / "values.json"
+        file.write_text(json.dumps({"policy": {"bundle": bundle}}))
+        return file
+
+    def test_the_webhook_and_the_audit_pull_it_with_its_key_and_the_authorities(
+        self, render: Render, written: Path
+    ) -> None:
+        objects = render("--values", written)
+        for kind, name in (("Deployment", NAME), ("CronJob", f"{NAME}-audit")):
+            ((_, spec),) = pod_specs([objects[kind, name]])
+            (pulls,), (main,) = spec["initContainers"], spec["containers"]
+            assert pulls["args"] == [
+                *("bundle", "pull", self.REFERENCE, "/etc/gpugate/bundle/current"),
+                *("--key=/etc/gpugate/bundle-key/cosign.pub", "--ca=/etc/gpugate/bundle-ca/ca.crt"),
+            ]
+            assert "--policy-file=/etc/gpugate/bundle/current/policy.yaml" in main["args"]
+            volumes = {each["name"]: each.get("configMap", {}).get("name") for each in spec["volumes"]}
+            assert (volumes["bundle-key"], volumes["bundle-ca"]) == (f"{NAME}-bundle-key", f"{NAME}-bundle-ca")
+
+    def test_what_is_in_the_values_is_in_config_maps(self, render: Render, written: Path) -> None:
+        objects = render("--values", written)
+        data = {name.removeprefix(NAME): each["data"] for (kind, name), each in objects.items() if kind == "ConfigMap"}
+        assert data == {
+            "-bundle-key": {"cosign.pub": self.KEY},
+            "-bundle-ca": {"ca.crt": f"# of the registry\n{PEM}"},
+        }
+
+    def test_what_exists_is_mounted(self, render: Render) -> None:
+        names = {"keySecret": "key", "pullSecret": "login", "caConfigMap": "ca"}
+        flags = (f"policy.bundle.{value}={name}" for value, name in ({"reference": self.REFERENCE} | names).items())
+        spec = deployment(render, "--set", ",".join(flags))["template"]["spec"]
+        volumes = {each["name"]: each for each in spec["volumes"]}
+        assert volumes["bundle-key"]["secret"]["secretName"] == "key"
+        assert volumes["bundle-login"]["secret"]["secretName"] == "login"
+        assert volumes["bundle-ca"]["configMap"]["name"] == "ca"
+
+    def test_without_authorities_those_of_the_image_are_trusted(self, render: Render) -> None:
+        spec = deployment(render, "--set", f"policy.bundle.reference={self.REFERENCE}")["template"]["spec"]
+        assert not [arg for arg in spec["initContainers"][0]["args"] if arg.startswith("--ca")]
+        assert "bundle-ca" not in {each["name"] for each in spec["volumes"]}

@@ -130,6 +130,28 @@ HARMFUL = {
         ),
         "policy.bundle.key and policy.bundle.keySecret are both set",
     ),
+    "two authorities of a bundle": (
+        (
+            "--set",
+            f"policy.bundle.reference=ghcr.io/acme/p@sha256:{'a' * 64}",
+            "--set",
+            "policy.bundle.caConfigMap=k,policy.bundle.ca=-----BEGIN CERTIFICATE-----",
+        ),
+        "policy.bundle.ca and policy.bundle.caConfigMap are both set",
+    ),
+    "an authority of a bundle with a private key": (
+        (
+            "--set",
+            f"policy.bundle.reference=ghcr.io/acme/p@sha256:{'a' * 64}",
+            "--set",
+            "policy.bundle.ca=-----BEGIN CERTIFICATE----- -----BEGIN PRIVATE KEY-----",
+        ),
+        "policy.bundle.ca contains a private key",
+    ),
+    "an authority without a bundle": (
+        ("--set", "policy.bundle.caConfigMap=k"),
+        "policy.bundle has no reference",
+    ),
     "a key without a bundle": (
         ("--set", "policy.bundle.keySecret=k"),
         "policy.bundle has no reference",

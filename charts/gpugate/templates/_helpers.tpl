@@ -175,6 +175,9 @@ default
     {{- if include "gpugate.bundleHasKey" . }}
     - --key=/etc/gpugate/bundle-key/cosign.pub
     {{- end }}
+    {{- if include "gpugate.bundleCaName" . }}
+    - --ca=/etc/gpugate/bundle-ca/ca.crt
+    {{- end }}
   {{- if dig "bundle" "pullSecret" "" .Values.policy }}
   env:
     - name: DOCKER_CONFIG
@@ -196,6 +199,11 @@ default
       mountPath: /etc/gpugate/bundle-key
       readOnly: true
     {{- end }}
+    {{- if include "gpugate.bundleCaName" . }}
+    - name: bundle-ca
+      mountPath: /etc/gpugate/bundle-ca
+      readOnly: true
+    {{- end }}
     {{- if dig "bundle" "pullSecret" "" .Values.policy }}
     - name: bundle-login
       mountPath: /etc/gpugate/bundle-login
@@ -205,6 +213,15 @@ default
 
 {{- define "gpugate.bundleHasKey" -}}
 {{- if or (dig "bundle" "key" "" .Values.policy) (dig "bundle" "keySecret" "" .Values.policy) }}true{{- end }}
+{{- end }}
+
+{{/* Name of the ConfigMap with the certificate authorities of the registry, or empty: those of the image. */}}
+{{- define "gpugate.bundleCaName" -}}
+{{- if dig "bundle" "ca" "" .Values.policy }}
+{{- include "gpugate.fullname" . }}-bundle-ca
+{{- else }}
+{{- dig "bundle" "caConfigMap" "" .Values.policy }}
+{{- end }}
 {{- end }}
 
 {{/* Mounts of the container that uses the policy file. */}}
@@ -258,6 +275,14 @@ default
 - name: bundle-key
   configMap:
     name: {{ include "gpugate.fullname" . }}-bundle-key
+{{- end }}
+{{- with include "gpugate.bundleCaName" . }}
+- name: bundle-ca
+  configMap:
+    name: {{ . | quote }}
+    items:
+      - key: ca.crt
+        path: ca.crt
 {{- end }}
 {{- with $bundle.pullSecret }}
 - name: bundle-login
