@@ -125,7 +125,8 @@ def _schemas(bundle: Bundle) -> int:
 
 def _fetch(args: argparse.Namespace, reference: Reference, key: PublicKey | None) -> Bundle:
     registry = _registry(args, reference)
-    digest = reference.digest or registry.manifest(reference.tag).digest
+    # Also of a digest: one that the registry does not have is not merely unsigned.
+    digest = registry.manifest(reference.selector).digest
     if key is not None:
         from gpugate.webhook.bundle.signatures import verify  # noqa: PLC0415 -- cryptography is an extra
 

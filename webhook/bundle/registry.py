@@ -193,6 +193,9 @@ class Registry:
             return
         detail = self._detail(response.body)
         advice = _ADVICE.get(response.status, f"HTTP status {response.status}")
+        if response.status == 400 and self._is_plain:
+            # What servers say to a client that should have begun with TLS.
+            advice += ": a registry on this machine is asked without TLS: if it expects TLS, name its certificate authorities with --ca"
         raise RegistryError(f"{self._name}: {what}: {advice}{detail}", is_missing=response.status == 404)
 
     def _detail(self, body: bytes) -> str:

@@ -136,6 +136,14 @@ def test_a_bundle_that_the_key_has_not_signed_is_not_used(
     assert not (folder / "out").exists()
 
 
+def test_a_digest_that_the_registry_does_not_have_is_not_called_unsigned(
+    registry: FakeRegistry, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = failure(capsys, "verify", f"{registry.host}/a@sha256:{'a' * 64}", f"--key={folder / 'own.pub'}")
+    assert "404: the registry does not have it" in error
+    assert "not signed" not in error
+
+
 def test_a_tag_that_moved_does_not_change_what_is_pinned(
     registry: FakeRegistry, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -151,6 +151,7 @@ def test_an_answer_that_trickles_is_given_up(registry: FakeRegistry) -> None:
         (raw(b"SSH-2.0-OpenSSH\r\n"), "the answer is not HTTP"),
         (raw(b""), "closed the connection without an answer"),
         (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}"), "ended within the answer"),
+        (replies(400), "HTTP status 400: a registry on this machine is asked without TLS"),
         (replies(403), "403: these credentials may not do this"),
         (replies(429), "429: too many requests"),
         (replies(500), "HTTP status 500"),
