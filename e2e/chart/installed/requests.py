@@ -65,6 +65,11 @@ def pass_by(stage: Stage, tenant: str) -> None:
         eventually(lambda pod=made: _obstacle(stage, pod), lambda found: found is None, seconds=_HEARD_SECONDS)
 
 
+def refusal(stage: Stage, obj: Json) -> str:
+    """Return why an object cannot be created; nothing if it can."""
+    return stage.api.create(obj, dry_run=True).message
+
+
 def _obstacle(stage: Stage, pod: Json) -> str | list[str] | None:
     """Create a Pod, and return what was said against it."""
     answer = stage.api.create(pod)

@@ -6,8 +6,9 @@ import threading
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
-from chart.installed.requests import eventually, gpu_pod, plain_pod
+from chart.installed.requests import eventually, plain_pod, refusal
 from cluster.namespaces import make_namespace
+from own_policies import FILES, H100, H100_SELECTED, MANY_GPUS, OBJECTS, on_h100, with_gpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,43 +20,6 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-H100_SELECTED = '''"""Pod that selects nodes with an H100.
-
-## Why is this bad?
-
-They cost as much as ten other nodes.
-"""
-
-from gpugate.policies.sdk.findings import Stance, Violation
-from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, gpu_demand
-from gpugate.policies.sdk.objects import POD
-from gpugate.policies.sdk.policy import validates
-
-SDK = 1
-
-
-@validates(POD, mode=Stance.ENFORCE, needs=CLAIM_NEEDS, concerns=MAY_DEMAND)
-def check(pod, ctx):
-    """Find the node selector."""
-    name = pod["spec", "nodeSelector", "karpenter.k8s.aws/instance-gpu-name"]
-    if name.text == "h100" and ctx.derived(gpu_demand):
-        yield Violation(name.path, "selects an H100")
-'''
-MANY_GPUS = """apiVersion: gpugate.dev/v1
-kind: Policy
-id: acme/many-gpus
-title: Pod with many GPUs
-why: Training Pods wait for them.
-mode: enforce
-match:
-  kinds: [Pod]
-validations:
-  - expression: gpu.pod.gpus <= 2
-    message: requests more than 2 GPUs
-    path: spec.containers
-"""
-FILES = {"h100_selected.py": H100_SELECTED, "limits.yaml": MANY_GPUS}
-H100, MANY = "[acme/h100-selected]", "[acme/many-gpus]"
 NAME = "gpugate-acme"
 VALUES = {
     "policies": {"organisation": "acme", "configMap": NAME},
@@ -103,33 +67,6 @@ def release(stage: Stage, prepare: Callable[[], AbstractContextManager[Release]]
 def mounted(stage: Stage, release: Release) -> Iterator[Mounted]:
     yield (changed := Mounted(stage, release))
     changed.change(**{name.partition(".")[0]: text for name, text in FILES.items()})
-
-
-def on_h100(namespace: str) -> Json:
-    pod = gpu_pod(namespace)
-    pod["spec"]["nodeSelector"] = {"karpenter.k8s.aws/instance-gpu-name": "h100"}
-    return pod
-
-
-def with_gpus(namespace: str, count: int) -> Json:
-    pod = gpu_pod(namespace)
-    resources = pod["spec"]["containers"][0]["resources"]
-    for each in resources.values():
-        each["nvidia.com/gpu"] = str(count)
-    return pod
-
-
-def refusal(stage: Stage, obj: Json) -> str:
-    """Return why an object cannot be created; nothing if it can."""
-    return stage.api.create(obj, dry_run=True).message
-
-
-# An object, and what of the denial names the policy; empty if it is allowed.
-OBJECTS: dict[str, tuple[Callable[[str], Json], str]] = {
-    "denied by Python": (on_h100, H100),
-    "denied by CEL": (lambda where: with_gpus(where, 8), MANY),
-    "allowed by both": (lambda where: with_gpus(where, 2), ""),
-}
 
 
 @pytest.mark.parametrize(("make", "told"), OBJECTS.values(), ids=OBJECTS)
