@@ -1,4 +1,4 @@
-"""Starts the container of a Pod as a process on this machine: its command, environment, files and ServiceAccount."""
+"""Starts a container of a Pod as a process on this machine: its command, environment, files and ServiceAccount."""
 
 from __future__ import annotations
 
@@ -25,24 +25,34 @@ _VOLUMES = "volumes"
 _PROGRAMS = {"gpugate": [sys.executable, "-m", "gpugate.webhook.cli.main"]}
 
 
-def started_container(pod: Json, address: str, api: Api, control_plane: ControlPlane, folder: Path) -> Process:
-    """Start it; what it is given, and its log, are in the folder. It listens on the address.
+def started_container(
+    pod: Json, name: str, address: str, api: Api, control_plane: ControlPlane, folder: Path
+) -> Process:
+    """Start the container or init container of this name; it listens on the address.
 
-    Files of the container are in other places here, which its arguments are told; so the token is in a kubeconfig.
+    What it is given, and its log, are in the folder, which all containers of the Pod share.
+    Files of the container are in other places here, which its arguments and variables are told; so the token is in a kubeconfig.
 
     Raises:
         KeyError: the Pod uses what is not understood here.
     """
-    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-    workload = {"metadata": {"namespace": namespace}, "spec": {"template": {"spec": _without_token(pod["spec"])}}}
-    container = container_of(workload, api, control_plane, folder / _VOLUMES)
-    token = (container.files[_TOKEN_FOLDER] / "token").read_text(encoding="ascii")
-    kubeconfig = write_kubeconfig(folder / "kubeconfig", control_plane.url, control_plane.ca_file, token)
+    spec = pod["spec"]
+    workload = {"metadata": {"namespace": pod["metadata"]["namespace"]}, "spec": {"template": {"spec": spec}}}
+    container = container_of(workload, api, control_plane, folder / _VOLUMES, name=name, shared=folder / "shared")
     temporary = folder / "tmp"
-    temporary.mkdir()
-    said = {key: value for key, value in container.environment.items() if not key.startswith("KUBERNETES_SERVICE_")}
-    here = {"GPUGATE_KUBECONFIG": str(kubeconfig), "GPUGATE_HOST": address, "TMPDIR": str(temporary)}
-    return Process(name, list(_command(container)), folder / "log", {"PATH": os.environ["PATH"], **said, **here})
+    temporary.mkdir(exist_ok=True)
+    said = {
+        key: _path_here(value, container)
+        for key, value in container.environment.items()
+        if not key.startswith("KUBERNETES_SERVICE_")
+    }
+    here = {"GPUGATE_HOST": address, "TMPDIR": str(temporary), "HOME": str(temporary)}
+    if _TOKEN_FOLDER in container.files:
+        token = (container.files[_TOKEN_FOLDER] / "token").read_text(encoding="ascii")
+        kubeconfig = write_kubeconfig(folder / "kubeconfig", control_plane.url, control_plane.ca_file, token)
+        here["GPUGATE_KUBECONFIG"] = str(kubeconfig)
+    environment = {"PATH": os.environ["PATH"], **said, **here}
+    return Process(pod["metadata"]["name"], list(_command(container)), folder / "log", environment)
 
 
 def update_volumes(spec: Json, namespace: str, api: Api, folder: Path) -> None:
@@ -54,20 +64,19 @@ def _command(container: Container) -> Iterator[str]:
     (program,) = container.command or ()
     yield from _PROGRAMS[program]
     for argument in container.arguments or ():
-        flag, equals, value = argument.partition("=")
-        for target, source in container.files.items():
-            if value.startswith(f"{target}/"):
-                value = f"{source}{value.removeprefix(target)}"
-            elif equals and target.startswith(f"{value}/"):
-                # A folder in which others are mounted.
-                value = str(source).removesuffix(target.removeprefix(value))
-        yield f"{flag}{equals}{value}"
+        flag, equals, value = argument.rpartition("=") if argument.startswith("--") else ("", "", argument)
+        yield f"{flag}{equals}{_path_here(value, container)}"
 
 
-def _without_token(spec: Json) -> Json:
-    """Leave out the volume that the API server adds for the token (plugin/pkg/admission/serviceaccount, v1.36)."""
-    added = {each["name"] for each in spec.get("volumes", ()) if "projected" in each}
-    (container,) = spec["containers"]
-    mounts = [each for each in container.get("volumeMounts", ()) if each["name"] not in added]
-    volumes = [each for each in spec.get("volumes", ()) if each["name"] not in added]
-    return {**spec, "containers": [{**container, "volumeMounts": mounts}], "volumes": volumes}
+def _path_here(value: str, container: Container) -> str:
+    """Return where a path of the container is on this machine; another value stays as it is."""
+    if not value.startswith("/"):
+        return value
+    for target, source in container.files.items():
+        if f"{value}/".startswith(f"{target}/"):
+            return f"{source}{value.removeprefix(target)}"
+    for target, source in container.files.items():
+        if target.startswith(f"{value}/"):
+            # A folder in which others are mounted.
+            return str(source).removesuffix(target.removeprefix(value))
+    return value

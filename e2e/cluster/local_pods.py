@@ -1,4 +1,7 @@
-"""Plays the kubelets of a namespace: the container of each Pod is a process on this machine, with an address of its own."""
+"""Plays the kubelets of a namespace: the containers of each Pod are processes on this machine, with an address of its own.
+
+Init containers run to their end one after the other, before the container that stays.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,8 @@ _PAUSE_SECONDS = 0.05
 _PROBE_SECONDS = 2
 # How long what fails is tried again, as a kubelet does: what a Pod needs may be deleted a moment before the Pod is.
 _PATIENCE_SECONDS = 15
+# From one start of an init container that fails to the next; a kubelet doubles 10 s each time.
+_BACK_OFF_SECONDS = 2
 _ENDED = {"Succeeded", "Failed"}
 # Every address of 127.0.0.0/8 is this machine's (RFC 5735, section 3).
 _addresses = (f"127.0.{high}.{low}" for high in range(1, 255) for low in range(1, 255))
@@ -36,15 +41,18 @@ _addresses = (f"127.0.{high}.{low}" for high in range(1, 255) for low in range(1
 
 @dataclass(frozen=True)
 class LocalPod:
-    """A Pod whose container was started; `phase` and `ready` are what the API server was told last.
+    """A Pod whose containers are started; `phase` and `ready` are what the API server was told last.
 
-    `ready_seconds` is how long after its start it was ready, and `folder` is where its volumes are.
+    `process` is of the first of the `containers`, by their names: of an init container while others follow. `ready_seconds` is how
+    long after its start the Pod was ready, and `folder` is where its volumes are.
     """
 
     name: str
     address: str
     spec: Json
+    containers: tuple[str, ...]
     process: Process
+    process_begun: float
     folder: Path
     begun: float = field(default_factory=time.monotonic)
     phase: str = ""
@@ -55,6 +63,11 @@ class LocalPod:
     def port(self) -> dict[str, int]:
         """Name of a port -> its number."""
         return {each["name"]: each["containerPort"] for each in self.spec["containers"][0].get("ports", ())}
+
+    @property
+    def initializes(self) -> bool:
+        """Whether an init container runs, or ended last."""
+        return len(self.containers) > 1
 
     def metrics(self) -> str:
         """What its metrics are now."""
@@ -142,8 +155,9 @@ class LocalPods:
         for uid, pod in there.items():
             with self._again_if_it_fails(uid):
                 if uid not in self._pods and self._may_start(pod):
-                    self._pods[uid] = self._start(pod, api)
+                    self._pods[uid] = self._begin(pod, api)
                 if uid in self._pods:
+                    self._pods[uid] = self._continue(pod, api, self._pods[uid])
                     self._pods[uid] = _told(api, self._namespace, self._pods[uid])
 
     @contextmanager
@@ -162,22 +176,46 @@ class LocalPods:
         full = serves and sum(bool(each.port) for each in self._pods.values()) >= self.most
         return self.pulls and not full and pod["status"].get("phase") not in _ENDED
 
-    def _start(self, pod: Json, api: Api) -> LocalPod:
-        name, address = pod["metadata"]["name"], next(_addresses)
+    def _begin(self, pod: Json, api: Api) -> LocalPod:
+        name, spec, address = pod["metadata"]["name"], pod["spec"], next(_addresses)
         folder = self._folder / f"{next(self._count):03}-{name}"
         folder.mkdir(parents=True)
-        started = started_container(pod, address, api, self._control_plane, folder)
-        made = LocalPod(name, address, pod["spec"], started, folder)
-        if made.port:
-            self._started(made)
+        (last,) = spec["containers"]
+        containers = (*(each["name"] for each in spec.get("initContainers", ())), last["name"])
+        process = started_container(pod, containers[0], address, api, self._control_plane, folder)
+        made = LocalPod(name, address, spec, containers, process, time.monotonic(), folder)
+        self._tell(made)
         return made
+
+    def _continue(self, pod: Json, api: Api, made: LocalPod) -> LocalPod:
+        """Start the next container where an init container has ended; the same one again where it has failed."""
+        ended = made.process.exit_code
+        if not made.initializes or ended is None:
+            return made
+        if ended and (_runs_once(made) or time.monotonic() < made.process_begun + _BACK_OFF_SECONDS):
+            return made
+        containers = made.containers if ended else made.containers[1:]
+        process = started_container(pod, containers[0], made.address, api, self._control_plane, made.folder)
+        now = replace(made, containers=containers, process=process, process_begun=time.monotonic())
+        self._tell(now)
+        return now
+
+    def _tell(self, pod: LocalPod) -> None:
+        if pod.port and not pod.initializes:
+            self._started(pod)
+
+
+def _runs_once(pod: LocalPod) -> bool:
+    return bool(pod.spec["restartPolicy"] == "Never")
 
 
 def _told(api: Api, namespace: str, pod: LocalPod) -> LocalPod:
     """Write into the status what is so, if it is new."""
     ended = pod.process.exit_code
-    if ended is not None and pod.spec["restartPolicy"] == "Never":
+    if ended is not None and _runs_once(pod) and (ended or not pod.initializes):
         now = replace(pod, phase="Failed" if ended else "Succeeded", ready=False)
+    elif pod.initializes:
+        now = replace(pod, phase="Pending")
     else:
         answers = ended is None and _answers(pod)
         took = time.monotonic() - pod.begun if answers and not pod.ready else pod.ready_seconds

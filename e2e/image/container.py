@@ -43,7 +43,7 @@ class Container:
         arguments: `args`; none takes what the image says.
         command: `command`; none takes what the image says.
         environment: `env`, with values in.
-        files: what volumes bring, read-only: the path in the container, and the file or folder of the host.
+        files: what volumes bring, which an image shows read-only: the path in the container, and the file or folder of the host.
     """
 
     arguments: Sequence[str] | None = None

@@ -20,33 +20,63 @@ _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _LINK, _NEXT_LINK, _WRITTEN = "..data", "..data_tmp", "..2026_01_01_00_00_00.{}"
 
 
-def container_of(workload: dict[str, Any], api: Api, control_plane: ControlPlane, folder: Path) -> Container:
-    """Return the first container of a workload's Pods, with the token of their ServiceAccount and their volumes.
+def container_of(
+    workload: dict[str, Any],
+    api: Api,
+    control_plane: ControlPlane,
+    folder: Path,
+    *,
+    name: str = "",
+    shared: Path | None = None,
+) -> Container:
+    """Return a container of a workload's Pods, with the token of their ServiceAccount and the volumes that it mounts.
+
+    It has no token where the Pod declines it, unless it mounts one itself.
 
     Args:
         workload: a Deployment or a Job, as it is stored.
         api: reads what the volumes hold.
         control_plane: what is around the Pod.
-        folder: an empty one, for the contents of volumes.
+        folder: an empty one, or that of another container of the Pod, for the contents of volumes.
+        name: the name of the container or init container; else it is the first one that is no init container.
+        shared: a folder of the Pod, for volumes that its containers write; without it there may be none.
 
     Raises:
         KeyError: the Pod uses what is not understood here, such as `valueFrom`.
     """
     namespace, spec = workload["metadata"]["namespace"], workload["spec"]["template"]["spec"]
-    described = spec["containers"][0]
+    described = _described(spec, name)
     mounted = {each["name"]: each["mountPath"] for each in described["volumeMounts"]}
-    files = {_ACCOUNT: _account(spec["serviceAccountName"], namespace, api, control_plane, folder / "account")}
-    for volume in spec["volumes"]:
-        target = mounted[volume["name"]]
+    volumes = {mounted[each["name"]]: each for each in spec["volumes"] if each["name"] in mounted}
+    accounts = [target for target, volume in volumes.items() if _has_token(volume)]
+    if not accounts and spec.get("automountServiceAccountToken", True):
+        accounts = [_ACCOUNT]
+    account = spec["serviceAccountName"], namespace, api, control_plane, folder / "account"
+    files = {target: _account(*account) for target in accounts}
+    for target, volume in volumes.items():
+        if target in files:
+            continue
         if "emptyDir" not in volume:
             # Beside each other as in the container, so that a folder of several volumes is there too.
             files[target] = _written(folder / target.removeprefix("/"), dict(_contents(volume, namespace, api)))
         elif target != TEMPORARY:
-            raise KeyError(f"an emptyDir at {target}")
+            if shared is None:
+                raise KeyError(f"an emptyDir at {target}")
+            files[target] = shared / volume["name"]
+            files[target].mkdir(parents=True, exist_ok=True)
     host, _, port = control_plane.url.removeprefix("https://").rpartition(":")
     around = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
     said = {each["name"]: each["value"] for each in described.get("env", ())}
     return Container(described.get("args"), described.get("command"), around | said, files)
+
+
+def _described(spec: dict[str, Any], name: str) -> dict[str, Any]:
+    containers: list[dict[str, Any]] = [*spec["containers"], *spec.get("initContainers", ())]
+    return next(each for each in containers if not name or each["name"] == name)
+
+
+def _has_token(volume: dict[str, Any]) -> bool:
+    return any("serviceAccountToken" in each for each in volume.get("projected", {}).get("sources", ()))
 
 
 def _account(name: str, namespace: str, api: Api, control_plane: ControlPlane, folder: Path) -> Path:
@@ -61,12 +91,15 @@ def _account(name: str, namespace: str, api: Api, control_plane: ControlPlane, f
 
 def _contents(volume: dict[str, Any], namespace: str, api: Api) -> Iterator[tuple[str, bytes]]:
     if "secret" in volume:
-        kind, name = "Secret", volume["secret"]["secretName"]
+        kind, source = "Secret", volume["secret"]
+        name = source["secretName"]
     else:
-        kind, name = "ConfigMap", volume["configMap"]["name"]
-    stored = api.get({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": namespace}})
-    for key, value in stored["data"].items():
-        yield key, base64.b64decode(value) if kind == "Secret" else value.encode()
+        kind, source = "ConfigMap", volume["configMap"]
+        name = source["name"]
+    stored = api.get({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": namespace}})["data"]
+    paths = {each["key"]: each["path"] for each in source.get("items", ())} or {key: key for key in stored}
+    for key, path in paths.items():
+        yield path, base64.b64decode(stored[key]) if kind == "Secret" else stored[key].encode()
 
 
 def update_config_maps(spec: dict[str, Any], namespace: str, api: Api, folder: Path) -> None:
