@@ -85,7 +85,7 @@ slow: $(READY) ## Servers under load and faults; COUNTS=full for as often as it 
 soak: $(READY) ## Traffic, reloads, rotations, a failing API server and hostile bodies at once, for MINUTES=120
 	$(BIN)/pytest -q -n0 tests/slow/test_soak.py --minutes $(or $(MINUTES),120)
 
-e2e-tools: $(READY) ## Build the programs of a control plane and Helm, once (needs Go 1.26; 20 minutes on two cores)
+e2e-tools: $(READY) ## Build the programs of a control plane, Helm and a registry, once (needs Go 1.26; 22 minutes on two cores)
 	@$(BIN)/python e2e/tools.py
 
 e2e: $(READY) ## Against a real control plane; K=scheduled chooses tests, K=prometheus builds Prometheus first, CLUSTER=kind takes Docker and kind

@@ -1,7 +1,7 @@
 """A control plane for all tests, and gpugate registered with it: `pytest -q e2e [--cluster kind]`.
 
 Fixtures: `control_plane`, `api` (its administrator), `kubectl`, `namespace`, `webhook` (gpugate as a process, registered),
-`unregistered` (without it), `gpu_node` (simulated nodes).
+`unregistered` (without it), `gpu_node` (simulated nodes), `registry` (of policy bundles).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from cluster.kind import KindError, KindMissingError, running_kind
 from cluster.namespaces import made_namespaces
 from cluster.nodes import is_ready, simulated_node
 from cluster.process import ProcessError
+from cluster.registry import running_registry
 from cluster.served_webhook import served_webhook
 from property_inputs import load_profile
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from cluster.control_plane import ControlPlane
     from cluster.installed_webhook import InstalledWebhook
+    from cluster.registry import Registry
     from cluster.served_webhook import ServedWebhook
 
 HERE = Path(__file__).parent
@@ -174,6 +176,13 @@ def kubectl(
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def registry(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """A registry of policy bundles."""
+    with or_stop(request), running_registry(tmp_path_factory.mktemp("registry")) as started:
+        yield started
 
 
 @pytest.fixture

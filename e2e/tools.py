@@ -1,4 +1,4 @@
-"""The programs of a control plane, and Helm, built from pinned Go modules into a cache outside the tree.
+"""The programs of a control plane, Helm and a registry, built from pinned Go modules into a cache outside the tree.
 
 `python e2e/tools.py` builds what is missing, `python e2e/tools.py oracle` what answers in `oracle`, `python e2e/tools.py harms`
 the controllers and the Prometheus of the tests in `harms`, and `python e2e/tools.py peers` what gpugate is measured beside.
@@ -61,6 +61,8 @@ HELMS = (
     Tool("helm", "helm.sh/helm/v4/cmd/helm", "helm", _HELM_STAMP),
     Tool("helm3", "helm.sh/helm/v3/cmd/helm", "helm3", _HELM_3_STAMP),
 )
+# Stores policy bundles; the clients of all clouds are in it, and nothing of Kubernetes.
+REGISTRY = Tool("registry", "github.com/distribution/distribution/v3/cmd/registry", "registry", "-s -w")
 _PROMETHEUS = "github.com/prometheus/prometheus"
 # The clients of all clouds would be most of the program.
 _WITHOUT_DISCOVERY = "remove_all_sd"
@@ -72,6 +74,7 @@ TOOLS = (
     Tool("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
     Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
     *HELMS,
+    REGISTRY,
 )
 METRICS = (
     Tool("prometheus", f"{_PROMETHEUS}/cmd/prometheus", "prometheus", "-s -w", _WITHOUT_DISCOVERY),
