@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from conftest import FakeRegistry
 
 PAGE = ROOT / "docs" / "how-to" / "policy-bundles.md"
+POD = (
+    "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: web}\nspec: {containers: [{name: web, image: web}]}\n"
+)
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
@@ -24,6 +27,8 @@ def test_a_bundle_is_signed_pushed_and_verified(registry: FakeRegistry, tmp_path
     (tmp_path / "policy.yaml").write_text(
         "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\nmode: warn\n", encoding="utf-8"
     )
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "pod.yaml").write_text(POD, encoding="utf-8")
     shown = [each for block in blocks_of(PAGE) if block.language == "console" for each in commands(block.text)]
     typed = [
         replace(
