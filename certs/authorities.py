@@ -236,7 +236,8 @@ def _decode_pair(data: Mapping[str, bytes], role: str) -> KeyPair:
 def _decode_state(data: Mapping[str, bytes]) -> dict[str, Any]:  # Any: the JSON edge
     try:
         state = json.loads(data.get(_STATE, b""))
-    except ValueError:
+    # RecursionError: 1 MiB of brackets in a Secret.
+    except (ValueError, RecursionError):
         raise CorruptSecretError(f"{_STATE} is not valid JSON") from None
     if not isinstance(state, dict) or state.get("format") != _FORMAT:
         raise CorruptSecretError(

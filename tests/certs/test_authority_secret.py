@@ -88,6 +88,7 @@ BAD_TIME = {
         ({"active.crt": b"junk"}, "active.crt, active.key: certificate: not PEM"),
         ({"state.json": b""}, "state.json is not valid JSON"),
         ({"state.json": b"{"}, "state.json is not valid JSON"),
+        ({"state.json": b"[" * 100_000}, "state.json is not valid JSON"),
         (
             {"state.json": b"[]"},
             "state.json has an unsupported format (supported: 1): was it written by a newer gpugate?",

@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from gpugate import __version__
 from gpugate.policies.engine.config import GpugateError
+from gpugate.policies.engine.json_text import read_json
 from gpugate.webhook.audit import words as say
 from gpugate.webhook.audit.model import Action, AuditReport, Summary, Usd
 from gpugate.webhook.audit.tally import CLUSTER, grouped, idle_or_parked
@@ -271,8 +272,8 @@ def _records(file: Path, start: int, problems: list[str]) -> Iterator[Run]:
             if not line.strip():
                 continue
             try:
-                yield decoder.decode(line)
-            except (msgspec.DecodeError, UnicodeError, RecursionError):
+                yield read_json(decoder.decode, line)
+            except (msgspec.DecodeError, UnicodeError):
                 location = f"{file}" if start else f"{file}:{number}"
                 cause = _cause(line, is_complete=end.endswith(b"\n"))
                 problems.append(f"{location}: {cause}: passed over")
@@ -287,8 +288,8 @@ def _cause(line: bytes, *, is_complete: bool) -> str:
     if not is_complete:
         return f"an incomplete record of an audit in the format {SCHEMA}"
     try:
-        schema = msgspec.json.decode(line, type=_Document).schema
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        schema = read_json(msgspec.json.Decoder(_Document).decode, line).schema
+    except (msgspec.DecodeError, UnicodeError):
         schema = ""
     if schema.startswith(_NAME) and schema != SCHEMA and len(schema) < _LONGEST:
         return f"a record in the format {schema}, which gpugate {__version__} does not read; it reads {SCHEMA}"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from gpugate.policies.engine.config import GpugateError
+from gpugate.policies.engine.json_text import read_json
 from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.manifests.bounded_file import read_named
 
@@ -103,7 +104,7 @@ def find_login(reference: Reference, file: Path) -> Login | None:
     except OSError as error:
         raise CredentialsError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
     try:
-        config = msgspec.json.decode(data, type=_Config)
+        config = read_json(msgspec.json.Decoder(_Config).decode, data)
     except (msgspec.DecodeError, UnicodeError):
         # The message of the decoder could quote a value.
         raise CredentialsError(f"{file}: not a configuration of Docker: write it with `docker login`") from None
@@ -170,7 +171,7 @@ def _ask(helper: str, registry: str, file: Path) -> Login | None:
             return None
         raise CredentialsError(f"{program}: failed with exit code {ran.returncode}: run `{program} get` to see why")
     try:
-        answer = msgspec.json.decode(ran.stdout[:_MOST_BYTES], type=_Answer)
+        answer = read_json(msgspec.json.Decoder(_Answer).decode, ran.stdout[:_MOST_BYTES])
     except (msgspec.DecodeError, UnicodeError):
         raise CredentialsError(f"{program}: the answer is not that of a credential helper") from None
     if not answer.secret:

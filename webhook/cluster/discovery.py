@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
+from gpugate.policies.engine.json_text import read_json
 from gpugate.policies.sdk.objects import Kind
 from gpugate.webhook.cluster.errors import ApiError, NotServedError, UnreachableError
 
@@ -103,7 +104,7 @@ def _versions(connection: Connection, kind: Kind) -> list[str]:
 def _read(connection: Connection, path: str, decoder: msgspec.json.Decoder[_Decoded]) -> _Decoded | None:
     """Read and decode a path; None if it does not exist."""
     try:
-        return decoder.decode(connection.read(path, {}))
+        return read_json(decoder.decode, connection.read(path, {}))
     except ApiError as error:
         if error.code == 404:
             return None

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from gpugate.policies.engine.json_text import read_json
 from gpugate.webhook.cluster import named_object
 from gpugate.webhook.cluster.backoff import Chance
 from gpugate.webhook.cluster.connection import wall_clock
@@ -87,7 +88,7 @@ class LeaseRecord:
         Raises:
             msgspec.DecodeError: it is not a Lease.
         """
-        stored = _LEASES.decode(answer)
+        stored = read_json(_LEASES.decode, answer)
         return cls(stored.metadata, stored.spec)
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from gpugate.certs.protocols import LiveConfiguration
+from gpugate.policies.engine.json_text import read_json
 from gpugate.webhook.cluster import named_object
 from gpugate.webhook.cluster.errors import ApiError
 from gpugate.webhook.cluster.named_object import convert_call_errors, read_or_none
@@ -59,6 +60,7 @@ class _Namespace(msgspec.Struct):
 
 _CONFIGURATIONS: Final = msgspec.json.Decoder(_Configuration)
 _NAMESPACES: Final = msgspec.json.Decoder(_Namespace)
+_OBJECTS: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 class LiveRegistration:
@@ -81,7 +83,7 @@ class LiveRegistration:
             with convert_call_errors("get", location):
                 answer = read_or_none(self._connection, location)
                 if answer is not None:
-                    configurations.append(_convert(kind, _CONFIGURATIONS.decode(answer)))
+                    configurations.append(_convert(kind, read_json(_CONFIGURATIONS.decode, answer)))
         return configurations
 
     def read_objects(self) -> list[dict[str, Any]]:
@@ -95,7 +97,7 @@ class LiveRegistration:
             with convert_call_errors("get", location):
                 answer = read_or_none(self._connection, location)
                 if answer is not None:
-                    objects.append(msgspec.json.decode(answer, type=dict[str, Any]))
+                    objects.append(read_json(_OBJECTS.decode, answer))
         return objects
 
     def publish(self, configuration: LiveConfiguration, bundle: bytes) -> None:
@@ -132,7 +134,7 @@ class LiveRegistration:
                     answer = self._connection.read(self._namespace.path, {})
                 except ApiError:
                     return None
-                uid = _NAMESPACES.decode(answer).metadata.uid
+                uid = read_json(_NAMESPACES.decode, answer).metadata.uid
             self._owner = {
                 "apiVersion": "v1",
                 "kind": "Namespace",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from gpugate.certs.protocols import ClusterFailure, ConflictError, StoredSecret
+from gpugate.policies.engine.json_text import read_json
 from gpugate.webhook.cluster import named_object
 from gpugate.webhook.cluster.named_object import build_metadata, convert_call_errors, read_or_none
 
@@ -32,6 +33,7 @@ class _Secret(msgspec.Struct):
 
 
 _SECRETS: Final = msgspec.json.Decoder(_Secret)
+_OBJECTS: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 class NamedSecret:
@@ -79,8 +81,9 @@ class NamedSecret:
         encoded = self._encode(data)
         with convert_call_errors("get", self.location):
             answer = read_or_none(self._connection, self.location)
-            # A Secret is replaced as a whole, and its labels, annotations and owners belong to other clients.
-            current = msgspec.json.decode(answer, type=dict[str, Any]) if answer is not None else None
+            # A Secret is replaced as a whole, and its labels, annotations and owners belong to other clients. Only its managed
+            # fields can be so deep that `read_json` shortens them; the API server computes those of each write again.
+            current = read_json(_OBJECTS.decode, answer) if answer is not None else None
         if current is None or current["metadata"]["resourceVersion"] != version:
             raise ConflictError(f"{self.location} was changed or deleted after it was read")
         with convert_call_errors("update", self.location):
@@ -94,6 +97,6 @@ class NamedSecret:
 
     def _decode(self, answer: bytes) -> StoredSecret:
         # msgspec decodes fields of type bytes from base64.
-        secret = _SECRETS.decode(answer)
+        secret = read_json(_SECRETS.decode, answer)
         self._metadata = {"labels": secret.metadata.labels, "annotations": secret.metadata.annotations}
         return StoredSecret(secret.data or {}, secret.metadata.resource_version, secret.metadata.annotations or {})

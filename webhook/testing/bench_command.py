@@ -15,6 +15,7 @@ import msgspec
 from gpugate.policies.engine.config import GpugateError
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
+from gpugate.policies.engine.json_text import read_json
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.admission.record_file import Damaged, Recorded, is_record, is_snapshot, read_lines, record_files
 from gpugate.webhook.cli import options, project_flags
@@ -342,7 +343,7 @@ def _json(figures: Figures) -> str:
 
 def _load(path: Path) -> Figures:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Figures)
+        return read_json(msgspec.json.Decoder(Figures).decode, path.read_bytes())
     except OSError as error:
         raise FiguresError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
     except msgspec.DecodeError:

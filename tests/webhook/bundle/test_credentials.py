@@ -80,6 +80,7 @@ def test_the_environment_names_the_folder(tmp_path: Path) -> None:
     [
         ("{hunter2", "not a configuration of Docker"),
         ('{"auths": "hunter2"}', "not a configuration of Docker"),
+        ('{"later": ' + "[" * 100_000, "not a configuration of Docker"),
         ('{"auths": {"registry.example.com": {"auth": "hunter2!"}}}', "invalid base64"),
         ('{"credsStore": "../../hunter2"}', "invalid name of a credential helper"),
         ('{"credsStore": "absent"}', "docker-credential-absent is not installed"),
