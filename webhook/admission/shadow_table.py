@@ -332,13 +332,13 @@ class ShadowTable:
         owner = self._differing.get(name)
         if owner is not None:
             return owner
-        owner = self._same.pop(name, None)
+        if differs and len(self._differing) >= self._most_owners:
+            return None
+        owner = self._same.pop(name, None) or _Owner(time, time)
         if differs:
-            if len(self._differing) >= self._most_owners:
-                return None
-            self._differing[name] = owner = owner or _Owner(time, time)
+            self._differing[name] = owner
             return owner
-        self._same[name] = owner = owner or _Owner(time, time)
+        self._same[name] = owner
         if len(self._same) > self._most_owners:
             self._same.popitem(last=False)
         return owner

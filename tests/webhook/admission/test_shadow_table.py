@@ -214,6 +214,52 @@ def test_any_number_of_owners_takes_a_bounded_table() -> None:
     assert len(msgspec.json.encode(shadowed(table))) < 4_000 * 2 * MOST_OWNERS
 
 
+class TestRoom:
+    SAME = Pair("pods/x", "deny", "deny")
+    NEW = Pair("pods/x", "warn", "deny")
+
+    def add(self, table: ShadowTable, name: str, pair: Pair, reviews: int = 1) -> list[Pair]:
+        return list(table.add(Phase.VALIDATE, request(name), [pair], TIME, reviews))
+
+    def names(self, table: ShadowTable) -> list[str]:
+        return [owner.object.name for owner in table.owners()]
+
+    def test_the_latest_owners_are_kept_of_those_whose_decisions_stay_the_same(self) -> None:
+        table = ShadowTable(2)
+        for name in ("a", "b", "a", "c"):
+            self.add(table, name, self.SAME)
+        assert (self.names(table), table.left_out) == (["a", "c"], 0)
+
+    def test_the_first_owners_are_kept_of_those_that_are_decided_differently(self) -> None:
+        table = ShadowTable(2)
+        logged = [len(self.add(table, name, self.NEW, 3)) for name in ("b", "a", "c", "a", "d")]
+        assert (self.names(table), logged, table.left_out) == (["a", "b"], [1, 1, 0, 0, 0], 6)
+
+    def test_an_owner_that_is_first_the_same_and_then_different_is_one(self) -> None:
+        table = ShadowTable(1)
+        for pair in (self.SAME, self.NEW, self.SAME):
+            self.add(table, "a", pair)
+        (owner,) = table.owners()
+        assert [pair.requests for pair in owner.pairs] == [2, 1]
+
+    def test_without_room_an_owner_keeps_what_was_counted_before(self) -> None:
+        table = ShadowTable(1)
+        self.add(table, "a", self.NEW)
+        self.add(table, "b", self.SAME, 5)
+        self.add(table, "b", self.NEW)
+        assert (self.names(table), table.left_out) == (["a", "b"], 1)
+        assert [pair.requests for pair in table.owners()[1].pairs] == [5]
+
+    def test_the_pairs_of_an_owner_are_limited(self) -> None:
+        table = ShadowTable()
+        logged = [self.add(table, "a", Pair(f"pods/p{number:03}", "warn", "deny")) for number in range(70)]
+        (owner,) = table.owners()
+        assert ([len(each) for each in logged], len(owner.pairs)) == ([1] * 64 + [0] * 6, 64)
+        # Known pairs are still counted.
+        self.add(table, "a", Pair("pods/p000", "warn", "deny"))
+        assert table.owners()[0].pairs[0].requests == 2
+
+
 def test_an_owner_that_is_denied_anyway_is_not_newly_denied() -> None:
     table = ShadowTable()
     list(table.add(Phase.VALIDATE, request(), [Pair("pods/x", "deny", "deny")], TIME))
