@@ -179,7 +179,7 @@ def test_a_rollout_waits_for_a_registry_that_is_down(stage: Stage, delivery: Del
     delivery.publisher.registry.stop()
     try:
         delivery.release.upgrade_without_waiting(delivery.values(digest))
-        eventually(lambda: "connection refused" in pods.logs(NAME))
+        eventually(lambda: "connection refused: check that the registry" in pods.logs(NAME))
         waiting = {each.name for each in pods.ready()}, delivery.is_in_force(stage, tenant)
     finally:
         delivery.publisher.registry.start()
