@@ -74,7 +74,13 @@ def _add_cluster(command: argparse.ArgumentParser, environ: Mapping[str, str]) -
         metavar="PATTERN",
         help="audit the clusters of all contexts that match, such as 'prod-*', in one report; repeatable",
     )
-    add("--parallel", type=_count, default=_PARALLEL, metavar="N", help="clusters at a time (default: %(default)d)")
+    add(
+        "--parallel",
+        type=options.count,
+        default=_PARALLEL,
+        metavar="N",
+        help="clusters at a time (default: %(default)d)",
+    )
     add(
         "--cluster-timeout",
         type=options.seconds,
@@ -90,8 +96,20 @@ def _add_cluster(command: argparse.ArgumentParser, environ: Mapping[str, str]) -
         help="treat the dump as the complete cluster state",
     )
     add("--qps", type=_positive, default=_QPS, metavar="N", help=f"maximum API calls per second (default: {_QPS:g})")
-    add("--burst", type=_count, default=_BURST, metavar="N", help=f"maximum burst of API calls (default: {_BURST})")
-    add("--chunk-size", type=_count, default=PAGE, metavar="N", help=f"objects per page of a list (default: {PAGE})")
+    add(
+        "--burst",
+        type=options.count,
+        default=_BURST,
+        metavar="N",
+        help=f"maximum burst of API calls (default: {_BURST})",
+    )
+    add(
+        "--chunk-size",
+        type=options.count,
+        default=PAGE,
+        metavar="N",
+        help=f"objects per page of a list (default: {PAGE})",
+    )
 
 
 def _add_selection(command: argparse.ArgumentParser) -> None:
@@ -210,7 +228,7 @@ def _add_output(command: argparse.ArgumentParser) -> None:
     add("--group-by", choices=GROUPS, help="add a table of objects by this group")
     add(
         "--top",
-        type=_natural,
+        type=options.natural,
         default=10,
         metavar="N",
         help="maximum rows of a table, 0 for all (default: %(default)d)",
@@ -245,7 +263,7 @@ def _add_output(command: argparse.ArgumentParser) -> None:
     )
     add(
         "--exemption-days",
-        type=_count,
+        type=options.count,
         default=90,
         metavar="N",
         help="days until the exemptions expire (default: %(default)d)",
@@ -315,14 +333,14 @@ def _discount(text: str) -> tuple[str, Fraction]:
 
 
 _PERCENTAGE: Final = re.compile(r"\d{1,2}(?:\.\d{1,4})?%?")
-_WINDOW: Final = re.compile(r"(\d{1,4})([mhd])")
-_UNITS: Final = {"m": 60, "h": 3600, "d": 86400}
 _METRIC: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
 
 def _window(text: str) -> int:
-    match = _WINDOW.fullmatch(text)
-    seconds = int(match[1]) * _UNITS[match[2]] if match else 0
+    try:
+        seconds = int(options.duration(text).total_seconds())
+    except ValueError:
+        seconds = 0
     if not 30 * 60 <= seconds <= 30 * 86400:
         raise argparse.ArgumentTypeError(f"invalid time {text!r}: write one from 30m to 30d, such as 24h")
     return seconds
@@ -346,20 +364,6 @@ def _metric(text: str) -> tuple[str, str]:
     if not _METRIC.fullmatch(other):
         raise argparse.ArgumentTypeError(f"{text}: write NAME=OTHER, where OTHER is the name of a metric")
     return name, other
-
-
-def _natural(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError
-    return value
-
-
-def _count(text: str) -> int:
-    value = _natural(text)
-    if not value:
-        raise ValueError
-    return value
 
 
 def _address(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import tempfile
 from pathlib import Path
@@ -23,6 +22,7 @@ from gpugate.webhook.own_policies.catalog import OwnPaths
 from gpugate.webhook.report.plain import plain
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterator, Sequence
 
     from gpugate.webhook.bundle.signatures import PrivateKey, PublicKey
@@ -223,7 +223,11 @@ def parser() -> argparse.ArgumentParser:
     )
     for sub in (push, pull, verify):
         sub.add_argument(
-            "--timeout", type=_timeout, default=30.0, metavar="DURATION", help="time for each request (default: 30s)"
+            "--timeout",
+            type=options.timeout,
+            default=30.0,
+            metavar="DURATION",
+            help="time for each request (default: 30s)",
         )
         sub.add_argument(
             "--ca",
@@ -232,10 +236,3 @@ def parser() -> argparse.ArgumentParser:
             help="certificate authorities of the registry, PEM (default: the system's)",
         )
     return command
-
-
-def _timeout(text: str) -> float:
-    seconds = options.seconds(text)
-    if not 0 < seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"invalid timeout {text!r}: write a duration up to 1h, such as 30s")
-    return seconds

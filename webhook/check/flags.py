@@ -303,7 +303,7 @@ def _add_output(command: argparse.ArgumentParser) -> None:
     add("--group-by", choices=("policy", "file", "object"), help="group findings, the worst group first")
     add(
         "--max-findings",
-        type=_count,
+        type=options.count,
         metavar="N",
         help="print only the N worst findings; the exit code and the counts cover all",
     )
@@ -315,19 +315,7 @@ def _add_output(command: argparse.ArgumentParser) -> None:
     add(
         "-j",
         "--jobs",
-        type=_processes,
+        type=options.count,
         metavar="N",
         help="number of processes (default: one per CPU; 1 for fewer than 200 files)",
     )
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"invalid number {text!r}: write 1 or more")
-    return int(text)
-
-
-def _processes(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"invalid number {text!r}: write 1 or more")
-    return int(text)

@@ -163,6 +163,8 @@ def listed(words: Sequence[str]) -> str:
 
 _DURATION: Final = re.compile(r"([0-9]{1,7})([smhd])")
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_LONGEST_REQUEST: Final = 3600
+_NUMBER: Final = re.compile("[0-9]{1,18}")
 
 
 def duration(text: str) -> dt.timedelta:
@@ -187,6 +189,68 @@ def seconds(text: str) -> float:
         return duration(f"{text}s" if text.isdecimal() else text).total_seconds()
     except ValueError:
         raise argparse.ArgumentTypeError(f"invalid duration {text!r}: write 90s, 5m or 1h") from None
+
+
+def timeout(text: str) -> float:
+    """Parse the time limit of a request, a duration or a number of seconds up to an hour, into seconds, for argparse.
+
+    Raises:
+        ArgumentTypeError: invalid duration, zero or too long.
+    """
+    limit = seconds(text)
+    if not 0 < limit <= _LONGEST_REQUEST:
+        raise argparse.ArgumentTypeError(f"invalid timeout {text!r}: write a duration up to 1h, such as 30s")
+    return limit
+
+
+def time(text: str) -> dt.datetime:
+    """Parse a time with a zone into UTC, for argparse.
+
+    Raises:
+        ArgumentTypeError: invalid time, or no zone.
+    """
+    try:
+        parsed = dt.datetime.fromisoformat(text)
+    except ValueError:
+        parsed = None
+    if parsed is None or parsed.tzinfo is None:
+        raise argparse.ArgumentTypeError(
+            f"invalid time {text!r}: write a time with a zone, such as 2026-11-23T12:00:00Z"
+        )
+    return parsed.astimezone(dt.UTC)
+
+
+def count(text: str) -> int:
+    """Parse a number from 1, for argparse.
+
+    Raises:
+        ArgumentTypeError: invalid number.
+    """
+    if not _NUMBER.fullmatch(text) or not int(text):
+        raise argparse.ArgumentTypeError(f"invalid number {text!r}: write 1 or more")
+    return int(text)
+
+
+def natural(text: str) -> int:
+    """Parse a number from 0, for argparse.
+
+    Raises:
+        ArgumentTypeError: invalid number.
+    """
+    if not _NUMBER.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"invalid number {text!r}: write 0 or more")
+    return int(text)
+
+
+def days(most: int) -> Callable[[str], int]:
+    """Return a parser of a number of days from 1 to `most`, for argparse; it raises ArgumentTypeError."""
+
+    def parse(text: str) -> int:
+        if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"invalid number of days {text!r}: write 1 to {most}")
+        return int(text)
+
+    return parse
 
 
 # The defaults of `--policy-file`.

@@ -472,25 +472,6 @@ def _exemptions(args: argparse.Namespace, simulation: Simulation, policies: Sequ
     return exemptions(report, {}, policies, args.exemption_days, args.exemption_owner, origin)
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise ValueError(text)
-    return int(text)
-
-
-_count.__name__ = "number"  # argparse names it in its message
-
-
-def _days(text: str) -> int:
-    days = _count(text)
-    if not 1 <= days <= MOST_DAYS:
-        raise ValueError(text)
-    return days
-
-
-_days.__name__ = "number of days"
-
-
 def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
     """Return the parser."""
     command = Parser(
@@ -530,18 +511,18 @@ def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
     )
     add(
         "--max-new-denials",
-        type=_count,
+        type=options.natural,
         metavar="N",
         help="exit with code 1 if more owners than this are newly denied",
     )
     add(
         "--days",
-        type=_days,
+        type=options.days(MOST_DAYS),
         default=DAYS,
         metavar="N",
         help=f"compute scheduled runs and disruption windows for this many days, 1 to {MOST_DAYS} (default: {DAYS})",
     )
-    add("--top", type=_count, default=20, metavar="N", help="list the first N owners, 0 for all (default: 20)")
+    add("--top", type=options.natural, default=20, metavar="N", help="list the first N owners, 0 for all (default: 20)")
     add(
         "-o",
         "--output",
@@ -553,7 +534,7 @@ def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
     add("--exemption-owner", default="", metavar="NAME", help="owner of the exemptions")
     add(
         "--exemption-days",
-        type=_count,
+        type=options.natural,
         default=30,
         metavar="DAYS",
         help="days until the exemptions expire (default: %(default)d)",

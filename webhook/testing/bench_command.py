@@ -350,13 +350,6 @@ def _load(path: Path) -> Figures:
         raise FiguresError(f"{path} has no figures: write them with `gpugate bench --save {path}`") from None
 
 
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
-
-
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
     command = Parser(
@@ -386,7 +379,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add(
         "--repetitions",
-        type=_count,
+        type=options.count,
         default=_REPETITIONS,
         metavar="N",
         help="evaluations of each object (default: %(default)s)",

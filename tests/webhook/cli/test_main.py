@@ -87,7 +87,7 @@ USAGE = {
     "a missing argument": ("explain", f"error: missing argument ID\n`gpugate explain --help` {_ARGUMENTS}"),
     "a misspelt value": ("check --group-by polcy", "error: --group-by: invalid value 'polcy'; did you mean policy?\nwrite policy, file or object\n"),
     "an unsupported shell": ("completion tcsh", "error: shell: invalid value 'tcsh'\nwrite bash, zsh, fish, powershell or kubectl\n"),
-    "an invalid number": ("audit --top many", "error: --top: invalid value 'many'\n"),
+    "an invalid number": ("audit --top many", "error: --top: invalid number 'many': write 0 or more\n"),
     "flags that exclude each other": ("check --fix --diff", "error: --diff: not allowed with argument --fix\n"),
     "an unknown policy": ("explain pods/gpu-toleration", "error: unknown policy pods/gpu-toleration; did you mean pods/missing-gpu-toleration?\n"),
     "a missing policy file": ("check -p nowhere.yaml", "error: nowhere.yaml: no such file or directory\n"),
