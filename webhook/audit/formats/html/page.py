@@ -129,7 +129,7 @@ _SECTIONS: Final = {
 
 def render(report: AuditReport, presentation: Presentation) -> str:
     """Write an audit."""
-    script = asset("report.js")
+    script = asset("report.js") + asset("tables.js")
     shared = Shared(sum(len(audited.findings) for audited in report.audited))
     groups = [group.name for group in grouped(report, "policy")]
     anchors = {name: f"p{number}" for number, name in enumerate(groups, 1)}

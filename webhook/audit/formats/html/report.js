@@ -205,34 +205,6 @@
   document.addEventListener("toggle", (event) => { if (event.target.open) dress(event.target); }, true);
   if (first) dress(first);
 
-  // Tables.
-  for (const table of all("table")) {
-    const body = table.tBodies[0];
-    const heads = all("th", table);
-    const value = (row, index) => {
-      const { dataset, textContent } = row.cells[index];
-      const number = dataset.v === undefined ? numeric(textContent) : Number(dataset.v);
-      return Number.isNaN(number) ? textContent : number;
-    };
-    const compare = (a, b) => (typeof a === typeof b
-      ? (typeof a === "number" ? b - a : a.localeCompare(b, "en", { numeric: true }))
-      : typeof a === "number" ? -1 : 1);
-    heads.forEach((head, index) => {
-      if (one("td svg", table) && one("svg", body.rows[0].cells[index])) return;
-      const button = make("button", head.textContent, () => {
-        const back = head.getAttribute("aria-sort") !== null;
-        const turned = back && head.dataset.turned !== "true";
-        heads.forEach((other) => { other.removeAttribute("aria-sort"); delete other.dataset.turned; });
-        head.dataset.turned = String(turned);
-        const numeric = head.classList.contains("n");
-        head.setAttribute("aria-sort", numeric !== turned ? "descending" : "ascending");
-        const rows = [...body.rows].sort((a, b) => (turned ? -1 : 1) * compare(value(a, index), value(b, index)));
-        body.append(...rows);
-      });
-      head.replaceChildren(button);
-    });
-  }
-
   // A print contains the filtered objects, with the details of those that would be denied.
   let opened = [];
   addEventListener("beforeprint", () => {
