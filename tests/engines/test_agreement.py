@@ -141,7 +141,7 @@ def printed(engine: str) -> Any:
     if engine.startswith("pyspark"):
         return None
     connection = ibis.connect(engine)
-    text = statements(engine.partition(":")[0], "", 30, int(SILENT.total_seconds()), NOW)
+    text = statements(engine.partition(":")[0], None, 30, int(SILENT.total_seconds()), NOW)
     for statement in filter(None, text.split(";\n\n")):
         connection.raw_sql(statement)
     return connection

@@ -10,7 +10,7 @@ import os
 import threading
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
 import msgspec
@@ -117,8 +117,8 @@ def write_tables(suffix: str, path: str, report: AuditReport, rows: Rows, patien
             store.put(file, encode(table, of_table))
 
     try:
-        _within(patience, write)
-    except _SlowError:
+        within(patience, write)
+    except SlowError:
         raise TablesError(f"{output}: no answer within {patience:g} s: check the address and the network") from None
     except Exception as error:  # noqa: BLE001 -- each file system raises errors of its own libraries
         raise TablesError(f"{output}: {_reason(error)}") from None
@@ -150,21 +150,25 @@ def _reason(error: Exception) -> str:
     return f"cannot be written: {type(error).__name__}{f': {text}' if text else ''}"
 
 
-class _SlowError(Exception):
+class SlowError(Exception):
     """Work took too long."""
 
 
-def _within(seconds: float, work: Callable[[], None]) -> None:
-    """Do work in a thread, and raise what it raises.
+_T = TypeVar("_T")
+
+
+def within(seconds: float, work: Callable[[], _T]) -> _T:
+    """Do work in a thread, return what it returns, and raise what it raises.
 
     Raises:
-        _SlowError: it takes longer. The thread goes on, and does not keep the process alive.
+        SlowError: it takes longer. The thread goes on, and does not keep the process alive.
     """
+    returned: list[_T] = []
     raised: list[Exception] = []
 
     def run() -> None:
         try:
-            work()
+            returned.append(work())
         except Exception as error:  # noqa: BLE001 -- raised again by the caller
             raised.append(error)
 
@@ -172,9 +176,10 @@ def _within(seconds: float, work: Callable[[], None]) -> None:
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
-        raise _SlowError
+        raise SlowError
     if raised:
         raise raised[0]
+    return returned[0]
 
 
 class _Directory:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime as dt
 import os
 import sys
@@ -16,6 +15,7 @@ from gpugate.webhook.fleet import formats, page
 from gpugate.webhook.report import plain
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
     from gpugate.webhook.fleet.model import FleetReport
@@ -73,10 +73,11 @@ def _report(args: argparse.Namespace) -> int:
     from gpugate.webhook.fleet.evaluate import report_of_engine, report_of_files  # noqa: PLC0415 -- an extra, slow to import
 
     now = args.at or dt.datetime.now(dt.UTC)
+    silent_after = dt.timedelta(seconds=args.silent_after)
     if args.paths:
-        report = report_of_files(args.paths, now, args.days, args.silent_after, args.engine)
+        report = report_of_files(args.paths, now, args.days, silent_after, args.engine, args.timeout)
     else:
-        report = report_of_engine(args.engine, now, args.days, args.silent_after)
+        report = report_of_engine(args.engine, now, args.days, silent_after)
     if not report.totals.clusters and not report.silent:
         for note in formats.notes(report):
             print(f"note: {plain.plain(note)}", file=sys.stderr)
@@ -102,9 +103,11 @@ def _render(name: str, report: FleetReport, args: argparse.Namespace, *, is_term
 def _sql(args: argparse.Namespace) -> int:
     if args.path and args.dialect != DIALECTS[0]:
         raise UsageError(f"--dialect {args.dialect}: define the tables in the engine, and leave out PATH")
+    from gpugate.webhook.fleet.files import open_source  # noqa: PLC0415 -- an extra, slow to import
     from gpugate.webhook.fleet.sql import statements  # noqa: PLC0415 -- an extra, slow to import
 
-    text = statements(args.dialect, args.path, args.days, int(args.silent_after.total_seconds()), args.at)
+    source = open_source(args.path, args.timeout) if args.path else None
+    text = statements(args.dialect, source, args.days, int(args.silent_after), args.at)
     sys.stdout.write(text)
     return 0
 
@@ -138,7 +141,11 @@ def parser() -> argparse.ArgumentParser:
         help=f"write {options.listed(formats.FORMATS)}, to FILE or standard output; repeatable (default: text)",
     )
     report.add_argument(
-        "--top", type=_count, default=10, metavar="N", help="rows of each table of the text; 0 for all (default: 10)"
+        "--top",
+        type=options.natural,
+        default=10,
+        metavar="N",
+        help="rows of each table of the text; 0 for all (default: 10)",
     )
     report.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="use colours (default: auto)"
@@ -156,47 +163,27 @@ def parser() -> argparse.ArgumentParser:
         "--dialect", choices=DIALECTS, default=DIALECTS[0], help="engine that the SQL is for (default: duckdb)"
     )
     for sub in (report, sql):
-        sub.add_argument("--days", type=_days, default=30, metavar="N", help="days to read (default: 30)")
+        sub.add_argument(
+            "--days", type=options.days(_MOST_DAYS), default=30, metavar="N", help="days to read (default: 30)"
+        )
         sub.add_argument(
             "--silent-after",
-            type=_duration,
-            default=dt.timedelta(hours=36),
+            type=options.seconds,
+            default=36 * 3600.0,
             metavar="DURATION",
             help="age of the last run from which a cluster counts as not reporting (default: 36h)",
         )
         sub.add_argument(
-            "--at", type=_time, metavar="TIME", help="time of the report, such as 2026-11-23T12:00:00Z (default: now)"
+            "--timeout",
+            type=options.timeout,
+            default=60.0,
+            metavar="DURATION",
+            help="how long PATH may take for each list and each file (default: 60s)",
+        )
+        sub.add_argument(
+            "--at",
+            type=options.time,
+            metavar="TIME",
+            help="time of the report, such as 2026-11-23T12:00:00Z (default: now)",
         )
     return command
-
-
-def _days(text: str) -> int:
-    number = _count(text)
-    if not 1 <= number <= _MOST_DAYS:
-        raise argparse.ArgumentTypeError(f"{number} days: write 1 to {_MOST_DAYS}")
-    return number
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"invalid number {text!r}")
-    return int(text)
-
-
-def _duration(text: str) -> dt.timedelta:
-    try:
-        return options.duration(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"invalid duration {text!r}: write 36h or 3d") from None
-
-
-def _time(text: str) -> dt.datetime:
-    try:
-        time = dt.datetime.fromisoformat(text)
-    except ValueError:
-        time = None
-    if time is None or time.tzinfo is None:
-        raise argparse.ArgumentTypeError(
-            f"invalid time {text!r}: write a time with a zone, such as 2026-11-23T12:00:00Z"
-        )
-    return time.astimezone(dt.UTC)

@@ -14,7 +14,15 @@ import pyarrow.parquet as pq
 from gpugate import __version__
 from gpugate.webhook.audit.tables import TABLES
 from gpugate.webhook.fleet.engine import Engine
-from gpugate.webhook.fleet.files import FileError, arrow_schema, open_source, read_all, runs_of, without_credentials
+from gpugate.webhook.fleet.files import (
+    PATIENCE,
+    FileError,
+    arrow_schema,
+    open_source,
+    read_all,
+    runs_of,
+    without_credentials,
+)
 from gpugate.webhook.fleet.model import VIEWS, FleetReport
 from gpugate.webhook.fleet.views import COLUMNS, Window, selected_runs, views
 
@@ -29,12 +37,17 @@ _BATCH: Final = 256
 
 
 def report_of_files(
-    paths: Sequence[str], now: dt.datetime, days: int, silent_after: dt.timedelta, engine_url: str = ""
+    paths: Sequence[str],
+    now: dt.datetime,
+    days: int,
+    silent_after: dt.timedelta,
+    engine_url: str = "",
+    patience: float = PATIENCE,
 ) -> FleetReport:
     """Return the report of the tables in directories and buckets.
 
     The runs of the window are read first. Of the other tables only the files of the last run of each cluster are read, and of
-    `money` those of the run a week before.
+    `money` those of the run a week before. A path that does not answer for `patience` seconds is a problem of the report.
 
     Raises:
         EngineError: the engine cannot be used.
@@ -44,7 +57,7 @@ def report_of_files(
     for path in paths:
         try:
             # Tomorrow too: a clock that is ahead writes there.
-            listed += runs_of(open_source(path), (now - dt.timedelta(days=days)).date(), dt.date.max)
+            listed += runs_of(open_source(path, patience), (now - dt.timedelta(days=days)).date(), dt.date.max)
         except FileError as error:
             problems.append(str(error))
     # A path may be named twice, or be a copy of another one.

@@ -10,8 +10,9 @@ import datetime as dt
 import re
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from operator import methodcaller
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import fsspec
@@ -23,6 +24,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from gpugate.policies.engine.config import GpugateError
 from gpugate.policies.engine.json_text import read_json
+from gpugate.webhook.audit.table_files import SlowError, within
 from gpugate.webhook.audit.tables import TABLES, file_of
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ MOST_BYTES: Final = 256 << 20
 MOST_UNPACKED: Final = 1 << 30
 """Parquet files whose columns take more bytes than this are not read."""
 _VALUE_BYTES: Final = 8
+PATIENCE: Final = 60.0
+"""Seconds for each answer of a directory or bucket; libraries of buckets try an unreachable one for minutes."""
 _AT_ONCE: Final = 16
 """Requests to a bucket at a time; files of a directory are read one after the other, which is faster there."""
 _NAME: Final = re.compile(r"dt=([0-9-]{10})/cluster=([^/]+)/([^/]+)\.(parquet|ndjson)$")
@@ -63,22 +67,62 @@ class FileError(GpugateError):
     """A file or a path is not read; the message says why."""
 
 
-class Source(NamedTuple):
-    """A directory or bucket with tables."""
+class SourceError(FileError):
+    """A directory or bucket does not answer; the message names it."""
 
-    name: str
-    files: Any  # Any: fsspec has no types
-    root: str
+
+_T = TypeVar("_T")
+
+
+class Source:
+    """A directory or bucket with tables, and how long it may take to answer.
+
+    A bucket does not answer at all more often than it is slow, and a report asks for thousands of files. A source that did not
+    answer once is therefore not asked again.
+
+    Attributes:
+        name: the path or URL, without credentials.
+        root: the path of the tables in it.
+        patience: seconds that it may take for each answer: a list of names, or a file.
+    """
+
+    def __init__(self, name: str, files: Any, root: str, patience: float) -> None:  # Any: fsspec has no types
+        self.name = name
+        self.root = root.rstrip("/")
+        self.patience = patience
+        self._files = files
+        self._is_lost = False
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a directory."""
+        return isinstance(self._files, LocalFileSystem)
 
     @property
     def is_remote(self) -> bool:
         """Whether reading waits for a network."""
-        protocol = self.files.protocol
+        protocol = self._files.protocol
         return not {"file", "local", "memory"} & {protocol, *(protocol if isinstance(protocol, tuple) else ())}
 
     def path(self, file: str) -> str:
         """Return a file with the name of the source."""
         return f"{self.name.rstrip('/')}/{file}"
+
+    def ask(self, request: Callable[[Any], _T]) -> _T:
+        """Return the answer to a request, which gets the file system, and raise what it raises.
+
+        Raises:
+            SourceError: there is no answer in time, or there was none before.
+        """
+        if not self._is_lost:
+            try:
+                return within(self.patience, lambda: request(self._files))
+            except SlowError:
+                self._is_lost = True
+        raise SourceError(
+            f"{self.name}: no answer within {self.patience:g} s: check the address and the network, or wait longer with "
+            "--timeout; its files that were not read yet are left out"
+        )
 
 
 class RunFile(NamedTuple):
@@ -106,17 +150,21 @@ class RunFile(NamedTuple):
         return file_of(table, time, self.cluster, self.run_id, self.suffix)
 
 
-def open_source(name: str) -> Source:
+def open_source(name: str, patience: float = PATIENCE) -> Source:
     """Return a directory, or a bucket by its URL.
+
+    Args:
+        name: its path or URL.
+        patience: seconds that it may take for each answer.
 
     Raises:
         FileError: the URL is of an unknown kind, or its library is not installed.
     """
     try:
         files, root = fsspec.core.url_to_fs(name)
-    except (ImportError, ValueError, OSError) as error:
+    except Exception as error:  # noqa: BLE001 -- each library of a bucket has errors of its own
         raise FileError(f"{without_credentials(name)}: {_one_line(error)}") from None
-    return Source(without_credentials(name), files, root)
+    return Source(without_credentials(name), files, root, patience)
 
 
 def without_credentials(path: str) -> str:
@@ -135,12 +183,12 @@ def runs_of(source: Source, first: dt.date, last: dt.date) -> list[RunFile]:
     """
     runs: dict[tuple[str, str, str], RunFile] = {}
     try:
-        days = source.files.ls(f"{source.root.rstrip('/')}/runs", detail=False)
+        days = source.ask(methodcaller("ls", f"{source.root}/runs", detail=False))
         for folder in days:
             day = _DAY.search(folder.rstrip("/"))
             if day is None or not first.isoformat() <= day[1] <= last.isoformat() or not _is_date(day[1]):
                 continue
-            for path in source.files.find(folder):
+            for path in source.ask(methodcaller("find", folder)):
                 name = _NAME.search(path)
                 if name is None or name[1] != day[1]:
                     continue
@@ -152,6 +200,8 @@ def runs_of(source: Source, first: dt.date, last: dt.date) -> list[RunFile]:
         raise FileError(
             f"{source.name}: no table `runs`: `gpugate audit -o parquet={source.name}` writes the tables"
         ) from None
+    except SourceError:
+        raise
     except Exception as error:  # noqa: BLE001 -- each library of a bucket has errors of its own
         raise FileError(f"{source.name}: cannot be listed: {_one_line(error)}") from None
     return [runs[key] for key in sorted(runs)]
@@ -170,11 +220,13 @@ def read_all(
 ) -> Iterator[pa.Table]:
     """Yield the rows of runs in one table, each checked; files that cannot be read are added to `problems`."""
 
-    def read(run: RunFile) -> pa.Table | str:
+    def read(run: RunFile) -> pa.Table | FileError:
         try:
             return read_file(run, table, columns)
+        except SourceError as error:
+            return error
         except FileError as error:
-            return f"{run.source.path(run.of(table))}: {error}"
+            return FileError(f"{run.source.path(run.of(table))}: {error}")
 
     if any(run.source.is_remote for run in runs):
         with ThreadPoolExecutor(_AT_ONCE) as threads:
@@ -191,10 +243,11 @@ def _ahead(threads: ThreadPoolExecutor, read: Callable[[RunFile], Any], runs: Se
 
 def _without(results: Iterable[Any], problems: list[str]) -> Iterator[pa.Table]:
     for result in results:
-        if isinstance(result, str):
-            problems.append(result)
-        else:
+        if not isinstance(result, FileError):
             yield result
+        # A source without an answer is one problem, whatever its files are.
+        elif not (isinstance(result, SourceError) and str(result) in problems):
+            problems.append(str(result))
 
 
 def read_file(run: RunFile, table: TableName, columns: Sequence[str]) -> pa.Table:
@@ -203,12 +256,17 @@ def read_file(run: RunFile, table: TableName, columns: Sequence[str]) -> pa.Tabl
     Raises:
         FileError: the file is missing, unreadable, truncated, too large, of another schema, or of another run.
     """
-    name = f"{run.source.root.rstrip('/')}/{run.of(table)}"
-    try:
-        if isinstance(run.source.files, LocalFileSystem):
+    name = f"{run.source.root}/{run.of(table)}"
+
+    def read(files: Any) -> bytes:
+        if run.source.is_local:
             _refuse_irregular(Path(name))
         # One byte more than allowed tells a file that is too large, without a request for its size.
-        data = run.source.files.cat_file(name, start=0, end=MOST_BYTES + 1)
+        data: bytes = files.cat_file(name, start=0, end=MOST_BYTES + 1)
+        return data
+
+    try:
+        data = run.source.ask(read)
     except FileNotFoundError:
         if table in run.filled:
             raise FileError("missing, but the run has rows in this table") from None
@@ -219,9 +277,9 @@ def read_file(run: RunFile, table: TableName, columns: Sequence[str]) -> pa.Tabl
         raise FileError(f"cannot be read: {_one_line(error)}") from None
     if len(data) > MOST_BYTES:
         raise FileError(f"larger than {MOST_BYTES >> 20} MiB")
-    read = _parquet if run.suffix == "parquet" else _ndjson
+    decode = _parquet if run.suffix == "parquet" else _ndjson
     wanted = [column for column in TABLES[table].columns if column.name in columns]
-    rows = read(data, TABLES[table], wanted)
+    rows = decode(data, TABLES[table], wanted)
     _check_values(rows, wanted)
     for column, value in (("cluster", run.cluster), ("run_id", run.run_id)):
         if len(rows) and not pc.all(pc.equal(rows[column], value)).as_py():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import fastjsonschema
 import pytest
+from buckets import Bucket
 from fleets import Fleet, write_fleet
 
 from gpugate.webhook.cli.main import main
@@ -124,9 +125,11 @@ def test_the_views_are_printed_for_other_engines(dialect: str, capsys: pytest.Ca
     ("arguments", "code", "message"),
     [
         (["report"], 2, "error: PATH is missing: name the directory or bucket of the tables, or an engine that has them with --engine"),
-        (["report", ".", "--days", "0"], 2, "0 days: write 1 to 366"),
+        (["report", ".", "--days", "0"], 2, "--days: invalid number of days '0': write 1 to 366"),
         (["report", ".", "--at", "noon"], 2, "invalid time 'noon': write a time with a zone, such as 2026-11-23T12:00:00Z"),
-        (["report", ".", "--silent-after", "soon"], 2, "invalid duration 'soon': write 36h or 3d"),
+        (["report", ".", "--silent-after", "soon"], 2, "invalid duration 'soon': write 90s, 5m or 1h"),
+        (["report", ".", "--timeout", "0s"], 2, "invalid timeout '0s': write a duration up to 1h, such as 30s"),
+        (["report", ".", "--top", "-1"], 2, "invalid number '-1': write 0 or more"),
         (["report", "/nonexistent"], 4, "/nonexistent: no table `runs`: `gpugate audit -o parquet=/nonexistent` writes the tables"),
         (["report", "--engine", "nosuch://x"], 2, "error: --engine nosuch: "),
         (["sql", ".", "--dialect", "trino"], 2, "error: --dialect trino: define the tables in the engine, and leave out PATH"),
@@ -141,6 +144,17 @@ def test_errors_say_what_to_do(
         result = int(left.code or 0)
     assert result == code
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["report", "sql"])
+def test_a_store_that_does_not_answer_ends_the_command(command: str, tmp_path: Path) -> None:
+    bucket = Bucket(tmp_path)
+    bucket.answers = "nothing"
+    with bucket.served():
+        program = (sys.executable, "-m", "gpugate", "fleet", command, bucket.url, "--timeout", "1s")
+        result = subprocess.run(program, capture_output=True, text=True, check=False)  # noqa: S603 -- our own program
+    assert f"{bucket.url}: no answer within 1 s: check the address and the network" in result.stderr
+    assert result.returncode == {"report": 4, "sql": 2}[command]
 
 
 def test_an_old_fleet_is_nothing_to_report(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,19 +4,21 @@ import datetime as dt
 import json
 import math
 import os
+import socket
 from typing import TYPE_CHECKING
 
 import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from buckets import Answer, Bucket
 from fleets import NOW, Fleet, write_fleet
 
 from gpugate.webhook.fleet.evaluate import report_of_files
-from gpugate.webhook.fleet.files import FileError, open_source, read_all, runs_of
+from gpugate.webhook.fleet.files import FileError, SourceError, open_source, read_all, runs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -185,17 +187,75 @@ def test_an_unreachable_path_is_named_and_the_others_counted(tmp_path: Path) -> 
     )
 
 
-def test_a_failing_bucket_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_fleet(tmp_path, Fleet(clusters=1, days=1, objects=10))
-    bucket = fsspec.filesystem("memory")
+@pytest.fixture
+def bucket(tmp_path: Path) -> Iterator[Bucket]:
+    write_fleet(tmp_path / "bucket", Fleet(clusters=3, days=2, objects=10))
+    with Bucket(tmp_path / "bucket").served() as served:
+        yield served
 
-    def refuse(*_: object, **__: object) -> None:
-        raise ConnectionError("connection refused")
 
-    monkeypatch.setattr(bucket, "ls", refuse)
-    report = report_of_files(["memory://audits", str(tmp_path)], NOW, 30, SILENT)
-    assert report.problems == ("memory://audits: cannot be listed: connection refused",)
-    assert report.totals.clusters == 1
+@pytest.fixture
+def here(tmp_path: Path) -> str:
+    write_fleet(tmp_path / "here", Fleet(clusters=1, days=1, objects=10, first=7))
+    return str(tmp_path / "here")
+
+
+def test_a_bucket_over_a_socket_gives_the_report_of_its_directory(bucket: Bucket, tmp_path: Path) -> None:
+    of_bucket, of_directory = (report_of_files([each], NOW, 30, SILENT) for each in (bucket.url, f"{tmp_path}/bucket"))
+    assert of_bucket.problems == ()
+    assert (of_bucket.clusters, of_bucket.worst) == (of_directory.clusters, of_directory.worst)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"), [("forbidden", "403, message='Forbidden'"), ("hang up", "Server disconnected")]
+)
+def test_a_bucket_that_refuses_is_named_and_the_others_counted(
+    bucket: Bucket, here: str, answer: Answer, reason: str
+) -> None:
+    bucket.answers = answer
+    report = report_of_files([bucket.url, here], NOW, 30, SILENT)
+    assert [row.cluster for row in report.clusters] == ["cluster-007"]
+    assert [problem.partition(reason)[:2] for problem in report.problems] == [
+        (f"{bucket.url}: cannot be listed: ", reason)
+    ]
+
+
+def test_an_address_without_a_bucket_is_named_and_the_others_counted(here: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/audits"
+    report = report_of_files([url, here], NOW, 30, SILENT)
+    assert [row.cluster for row in report.clusters] == ["cluster-007"]
+    assert [problem.startswith(f"{url}: cannot be listed: Cannot connect ") for problem in report.problems] == [True]
+
+
+def test_a_bucket_that_refuses_files_is_named_by_file(bucket: Bucket) -> None:
+    runs = runs_of(open_source(bucket.url), NOW.date(), NOW.date())
+    bucket.answers = "forbidden"
+    problems: list[str] = []
+    assert [*read_all(runs, "money", ("cluster",), problems)] == []
+    assert [problem.startswith(f"{bucket.url}/{run.of('money')}: cannot be read: 403") for problem, run in zip(problems, runs, strict=True)] == [True] * 3  # fmt: skip
+
+
+def test_a_bucket_that_does_not_answer_is_given_up(bucket: Bucket) -> None:
+    bucket.answers = "nothing"
+    source = open_source(bucket.url, patience=0.1)
+    for _ in range(2):
+        with pytest.raises(
+            SourceError, match=rf"^{bucket.url}: no answer within 0\.1 s: .* or wait longer with --timeout"
+        ):
+            runs_of(source, NOW.date(), NOW.date())
+    assert len(bucket.asked) <= 1
+
+
+def test_a_bucket_that_no_longer_answers_is_one_problem_and_the_others_are_read(bucket: Bucket, here: str) -> None:
+    source = open_source(bucket.url)
+    runs = [each for path in (source, open_source(here)) for each in runs_of(path, dt.date.min, dt.date.max)]
+    bucket.answers, source.patience = "nothing", 0.1
+    problems: list[str] = []
+    for table in ("runs", "money"):
+        (rows,) = read_all(runs, table, ("cluster", "run_id"), problems)
+        assert {*rows["cluster"].to_pylist()} == {"cluster-007"}
+    assert [problem.partition(": ")[0] for problem in problems] == [bucket.url]
 
 
 def test_a_bucket_gives_the_rows_of_a_directory(tmp_path: Path) -> None:
@@ -231,7 +291,9 @@ def test_a_bucket_whose_library_is_missing_says_which() -> None:
 
 
 def test_a_table_without_rows_has_no_file(tmp_path: Path) -> None:
-    write_fleet(tmp_path, Fleet(clusters=1, days=1, objects=10, tables=("runs", "money", "objects", "findings")))
+    write_fleet(
+        tmp_path, Fleet(clusters=1, days=1, objects=10, tables=("runs", "money", "objects", "findings"))
+    )
     report = report_of_files([str(tmp_path)], NOW, 30, SILENT)
     assert (report.problems, report.expired) == ((), ())
 
