@@ -50,7 +50,7 @@ class Fleet:
     end: dt.datetime = NOW
     suffix: str = "parquet"
     first: int = 0
-    tables: tuple[TableName, ...] = ("runs", "money", "objects", "findings", "exemptions")
+    tables: tuple[TableName, ...] = ("runs", "money", "objects", "findings", "gpus", "exemptions")
 
 
 @dataclass(frozen=True)
@@ -165,6 +165,7 @@ def _objects(chance: Any, size: int) -> dict[str, Any]:
 
 
 _ACTIONS: Final = np.array(["deny", "warn", "record", "allow"])
+VERDICTS: Final = ("busy", "under-used", "parked", "idle")
 _USES: Final = ("busy_usd", "under_used_usd", "parked_usd", "idle_usd")
 
 
@@ -184,6 +185,7 @@ def _tables(cluster: str, number: int, objects: Mapping[str, Any]) -> dict[Table
         "namespace": namespaces,
         "name": names,
     }
+    held = np.flatnonzero(objects["gpus"])
     spend = float(objects["usd"].sum())
     idle_nodes = 0.12 * spend
     policies = np.array(POLICIES)[objects["policy"]]
@@ -197,6 +199,13 @@ def _tables(cluster: str, number: int, objects: Mapping[str, Any]) -> dict[Table
             **{name: values[found] for name, values in rows.items()}, "policy": policies[found],
             "policy_mode": ["enforce"] * len(found), "action": actions[found], "path": ["spec"] * len(found),
             "message": ["a finding"] * len(found),
+        },
+        "gpus": {
+            **{name: values[held] for name, values in rows.items()}, "team": teams[held],
+            "pod": np.char.add(np.char.add(namespaces[held], "/"), names[held]), "node": ["node-1"] * len(held),
+            "device": np.char.add("GPU-", names[held]), "model": ["NVIDIA H100 80GB HBM3"] * len(held),
+            "verdict": np.array(VERDICTS)[objects["use"]][held], "reason": ["engine active"] * len(held),
+            "gpus": objects["gpus"][held], "usd": objects["usd"][held],
         },
         "money": _money(objects, teams, policies, uses),
         "runs": {

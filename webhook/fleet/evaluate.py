@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.audit.tables import TableName
     from gpugate.webhook.fleet.files import RunFile
 
-_OF_LAST: Final[tuple[TableName, ...]] = ("objects", "findings", "exemptions")
+_OF_LAST: Final[tuple[TableName, ...]] = ("objects", "findings", "gpus", "exemptions")
 _BATCH: Final = 256
 
 
@@ -128,12 +128,17 @@ def _stage(scratch: Path, table: TableName, runs: Sequence[RunFile], problems: l
 
 
 def _named(engine: Engine, view: Any, runs: Iterable[RunFile]) -> list[RunFile]:
-    rows = engine.rows(view.select("cluster", "run_id", "findings", "allocated_gpus"))
-    filled = {(row["cluster"], row["run_id"]): _filled(row["findings"], row["allocated_gpus"]) for row in rows}
+    rows = engine.rows(view.select("cluster", "run_id", "findings", "allocated_gpus", "use_coverage"))
+    filled = {
+        (row["cluster"], row["run_id"]): _filled(row["findings"], row["allocated_gpus"], row["use_coverage"])
+        for row in rows
+    }
     return [run._replace(filled=filled[run.cluster, run.run_id]) for run in runs if (run.cluster, run.run_id) in filled]
 
 
-def _filled(findings: int, allocated_gpus: float | None) -> frozenset[str]:
+def _filled(findings: int, allocated_gpus: float | None, use_coverage: float | None) -> frozenset[str]:
     """Return the tables in which a run with these figures has rows."""
     of_findings = {"money", "objects", "findings"} if findings else set()
-    return frozenset(of_findings | ({"money", "objects"} if allocated_gpus else set()))
+    of_gpus = {"money", "objects"} if allocated_gpus else set()
+    of_use = {"gpus"} if allocated_gpus and use_coverage else set()
+    return frozenset(of_findings | of_gpus | of_use)

@@ -17,11 +17,12 @@ from gpugate.webhook.report.plain import BOLD, DIM, RED, YELLOW, Paint, aligned,
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from gpugate.webhook.fleet.model import Fault, Figures, FleetReport, Regression
+    from gpugate.webhook.fleet.model import Fault, Figures, FleetReport, GpuFigures, Regression
 
 FORMATS: Final = ("text", "json", "csv", "html")
-NO_NAME: Final = {"team": "(no team)", "region": "(no region)", "policy": "(none)"}
+NO_NAME: Final = {"team": "(no team)", "region": "(no region)", "policy": "(none)", "model": "(unknown)"}
 _NAMED: Final = 3
+_MOST_PROBLEMS: Final = 20
 _HEADER: Final = ("spend", "allocated", "idle or parked", "at risk", "unbounded", "denied", "warned")
 
 
@@ -32,19 +33,35 @@ def render_json(report: FleetReport) -> str:
 
 CSV_COLUMNS: Final = (
     "by", "name", "region", "clusters", "gpus", "spend_usd", "allocated_usd", "unallocated_usd", "idle_usd", "parked_usd",
-    "at_risk_usd", "unbounded", "unbounded_usd", "deny", "warn",
+    "at_risk_usd", "unbounded", "unbounded_usd", "deny", "warn", "model", "busy_gpus", "under_used_gpus", "parked_gpus",
+    "idle_gpus", "doubtful_gpus", "unknown_gpus",
 )  # fmt: skip
+USES: Final = ("busy", "under_used", "parked", "idle", "doubtful", "unknown")
+"""The uses of allocated GPUs, which are fields of their figures."""
 
 
 def render_csv(report: FleetReport) -> str:
-    """Write the figures of clusters, regions, teams and policies, a row for each; unknown amounts are empty."""
+    """Write the figures of clusters, regions, teams, policies and GPUs, a row for each; unknown amounts are empty."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(CSV_COLUMNS)
     for by, rows in groups(report):
         for name, row in rows:
             values = {"by": by, "name": name, "clusters": 1, "region": "", **msgspec.structs.asdict(row)}
-            writer.writerow([csv_cell(_number(values[column])) for column in CSV_COLUMNS])
+            writer.writerow([csv_cell(_number(values.get(column))) for column in CSV_COLUMNS])
+    for by, gpus in gpu_groups(report):
+        for name, figures in gpus:
+            values = {
+                "by": "model" if by == "model" else f"{by}-model",
+                "name": name,
+                "clusters": 1,
+                "region": "",
+                **msgspec.structs.asdict(figures),
+                "gpus": figures.allocated,
+                "allocated_usd": figures.usd,
+                **{f"{use}_gpus": getattr(figures, use) for use in USES},
+            }
+            writer.writerow([csv_cell(_number(values.get(column))) for column in CSV_COLUMNS])
     return out.getvalue()
 
 
@@ -62,6 +79,20 @@ def groups(report: FleetReport) -> list[tuple[str, list[tuple[str, Figures]]]]:
         ("team", [(row.name, row) for row in report.teams]),
         ("policy", [(row.name, row) for row in report.policies]),
     ]
+
+
+def gpu_groups(report: FleetReport) -> list[tuple[str, list[tuple[str, GpuFigures]]]]:
+    """Return the figures of GPUs by model, by team and by cluster: each group with the names and figures of its rows."""
+    return [
+        ("model", [(row.model, row) for row in report.gpu_models]),
+        ("team", [(row.team, row) for row in report.gpu_teams]),
+        ("cluster", [(row.cluster, row) for row in report.gpu_clusters]),
+    ]
+
+
+def gpus(number: float) -> str:
+    """Return a number of GPUs, of which slices are shares."""
+    return f"{number:,.2f}".rstrip("0").rstrip(".")
 
 
 def idle_or_parked(row: Figures) -> float | None:
@@ -132,7 +163,11 @@ _FAULTS: Final[dict[str, Callable[[Sequence[Fault]], str]]] = {
 def notes(report: FleetReport) -> list[str]:
     """Return what the figures leave out, and why."""
     totals = report.totals
-    sentences = [*report.problems, *fault_texts(report.faults)]
+    sentences = [*report.problems[:_MOST_PROBLEMS]]
+    if len(report.problems) > _MOST_PROBLEMS:
+        more = say.plural(len(report.problems) - _MOST_PROBLEMS, "more file")
+        sentences.append(f"{more} could not be read: `problems` of the JSON document lists them")
+    sentences += fault_texts(report.faults)
     if totals.without_cost:
         sentences.append(
             f"{say.plural(totals.without_cost, 'cluster')} reported without costs: no amount contains them"
@@ -150,6 +185,7 @@ def render_text(report: FleetReport, top: int, paint: Paint) -> str:
     blocks = [
         _head(report, paint),
         *(_table(by, rows, top, paint) for by, rows in groups(report)),
+        *(_gpus(by, rows, top, paint) for by, rows in gpu_groups(report)),
         _worst(report, top, paint),
         _regressions(report, top, paint),
         _silent(report, top, paint),
@@ -198,6 +234,20 @@ def _table(by: str, rows: Sequence[tuple[str, Figures]], top: int, paint: Paint)
         cells = [name or NO_NAME.get(by, ""), *map(_usd, amounts), _usd(row.at_risk_usd)]
         lines.append([*cells, *([unbounded(row)] if money else []), f"{row.deny:,}", f"{row.warn:,}"])
     yield from aligned(header, lines, paint, right=set(range(1, len(header))))
+    yield from _more(rows, top)
+
+
+def _gpus(by: str, rows: Sequence[tuple[str, GpuFigures]], top: int, paint: Paint) -> Iterator[str]:
+    if not rows:
+        return
+    named = ["GPU MODEL"] if by == "model" else [f"GPUS BY {by.upper()}", "MODEL"]
+    lines = []
+    for name, row in rows[: top or None]:
+        model = row.model or NO_NAME["model"]
+        names = [model] if by == "model" else [name or NO_NAME.get(by, ""), model]
+        lines.append([*names, gpus(row.allocated), *(gpus(getattr(row, use)) for use in USES), _usd(row.usd)])
+    header = [*named, "ALLOCATED", *(use.replace("_", "-").upper() for use in USES), "$/HOUR"]
+    yield from aligned(header, lines, paint, right=set(range(len(named), len(header))))
     yield from _more(rows, top)
 
 

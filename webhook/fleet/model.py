@@ -81,6 +81,41 @@ class WorstObject(msgspec.Struct, frozen=True, kw_only=True):
     policy: Annotated[str, Meta(description="a policy whose finding decides the action; empty without one")]
 
 
+class GpuFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """The allocated GPUs of one model, by what they did in the window of the metrics."""
+
+    model: Annotated[str, Meta(description="name of the GPU in the instance catalogue, such as h100; empty if unknown")]
+    allocated: Annotated[float, Meta(description="GPUs that are allocated to Pods; the sum of the next six")]
+    busy: float
+    under_used: float
+    parked: float
+    idle: float
+    doubtful: float
+    unknown: Annotated[float, Meta(description="GPUs whose use is not known, as all in a cluster without metrics")]
+    usd: Annotated[float | None, Meta(description="cost of the allocated GPUs in US dollars per hour; null if unknown")]
+    idle_usd: Usd
+    parked_usd: Usd
+
+
+class GpuModel(GpuFigures, frozen=True, kw_only=True):
+    """A model in all clusters that report."""
+
+    clusters: Annotated[int, Meta(description="clusters in which GPUs of the model are allocated")]
+
+
+class GpuTeam(GpuModel, frozen=True, kw_only=True):
+    """A model in the Pods of a team."""
+
+    team: str
+
+
+class GpuCluster(GpuFigures, frozen=True, kw_only=True):
+    """A model in a cluster."""
+
+    cluster: str
+    region: str
+
+
 class Regression(msgspec.Struct, frozen=True, kw_only=True):
     """A figure of a cluster that got worse since its last run that is at least a week older."""
 
@@ -173,6 +208,9 @@ class FleetReport(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema",
     regions: tuple[GroupRow, ...] = ()
     teams: tuple[GroupRow, ...] = ()
     policies: tuple[GroupRow, ...] = ()
+    gpu_models: tuple[GpuModel, ...] = ()
+    gpu_teams: tuple[GpuTeam, ...] = ()
+    gpu_clusters: tuple[GpuCluster, ...] = ()
     worst: tuple[WorstObject, ...] = ()
     regressions: tuple[Regression, ...] = ()
     policy_regressions: tuple[PolicyRegression, ...] = ()
@@ -192,6 +230,9 @@ VIEWS: Final[dict[str, tuple[str, type[msgspec.Struct]]]] = {
     "fleet_regions": ("regions", GroupRow),
     "fleet_teams": ("teams", GroupRow),
     "fleet_policies": ("policies", GroupRow),
+    "fleet_gpu_models": ("gpu_models", GpuModel),
+    "fleet_gpu_teams": ("gpu_teams", GpuTeam),
+    "fleet_gpu_clusters": ("gpu_clusters", GpuCluster),
     "fleet_worst_objects": ("worst", WorstObject),
     "fleet_regressions": ("regressions", Regression),
     "fleet_policy_regressions": ("policy_regressions", PolicyRegression),

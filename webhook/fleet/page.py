@@ -1,4 +1,7 @@
-"""The fleet report as one HTML page, in the design of the audit's, without scripts."""
+"""The fleet report as one HTML page, in the design of the audit's.
+
+The page is complete without its script, which sorts tables.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,9 @@ from gpugate.webhook.audit.formats.html.markup import (
 from gpugate.webhook.fleet import formats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from gpugate.webhook.fleet.model import Day, Figures, FleetReport
+    from gpugate.webhook.fleet.model import Day, Figures, FleetReport, GpuFigures
 
 MOST_ROWS: Final = 200
 """More rows of a table are in the JSON document only."""
@@ -33,7 +36,11 @@ _MOST_REGRESSIONS: Final = 10
 _HOURS: Final = 730
 _DAY: Final = 86_400
 # Columns of sentences keep their words whole on a phone, where the table scrolls.
-_STYLE: Final = "#worst td:nth-child(2), #regressions td:nth-child(2), #expired td, #drift td { min-width: 9rem; }"
+_WORDS: Final = "#worst td:nth-child(2), #regressions td:nth-child(2), #expired td, #drift td { min-width: 9rem; } "
+_STYLE: Final = (
+    _WORDS
+    + "#silent td, #gpus-by-team td:nth-child(2), #gpus-by-cluster td:nth-child(2), #expired td:nth-child(4) { white-space: nowrap; }"
+)
 _SECTIONS: Final = {
     "money": "GPU spend",
     "overview": "Objects",
@@ -45,6 +52,9 @@ _SECTIONS: Final = {
     "region": "Regions",
     "team": "Teams",
     "policy": "Policies",
+    "gpus-by-model": "GPU models",
+    "gpus-by-team": "GPUs by team",
+    "gpus-by-cluster": "GPUs by cluster",
     "drift": "Policy files",
     "expired": "Expired exemptions",
     "notes": "Notes",
@@ -62,11 +72,13 @@ def render(report: FleetReport) -> str:
             _worst(report),
             _regressions(report),
             *(_group(by, rows) for by, rows in formats.groups(report)),
+            *(_gpus(by, rows) for by, rows in formats.gpu_groups(report)),
             _drift(report),
             _expired(report),
             _notes(report),
         )
     )
+    script = asset("tables.js")
     body = tag(
         "body",
         _header(report),
@@ -75,9 +87,10 @@ def render(report: FleetReport) -> str:
         tag(
             "footer", f"Written by gpugate {report.gpugate} on {report.engine}. This page loads no external resources."
         ),
+        Html(f"<script>{script}</script>"),
     )
     title = f"gpugate report of {say.plural(report.totals.clusters, 'cluster')}, {report.time:%Y-%m-%d}"
-    return document(title, body, asset("report.css") + _STYLE)
+    return document(title, body, asset("report.css") + _STYLE, script)
 
 
 def _header(report: FleetReport) -> Html:
@@ -184,7 +197,14 @@ def _trend(report: FleetReport) -> Html:
     )
 
 
-def _section(name: str, intro: str, header: Sequence[str], rows: Sequence[Html], numbers: Sequence[int] = ()) -> Html:
+def _section(
+    name: str,
+    intro: str,
+    header: Sequence[str],
+    rows: Sequence[Html],
+    numbers: Iterable[int] = (),
+    key: Html = NOTHING,
+) -> Html:
     """Return a section with a table of at most `MOST_ROWS` rows; nothing without rows."""
     if not rows:
         return NOTHING
@@ -194,7 +214,7 @@ def _section(name: str, intro: str, header: Sequence[str], rows: Sequence[Html],
         if len(rows) > MOST_ROWS
         else NOTHING
     )
-    return tag("section", tag("h2", _SECTIONS[name]), tag("p", intro, class_="intro"), listed, more, id=name)
+    return tag("section", tag("h2", _SECTIONS[name]), tag("p", intro, class_="intro"), key, listed, more, id=name)
 
 
 def _amount(usd: float | None) -> Html:
@@ -247,6 +267,37 @@ def _group(by: str, rows: Sequence[tuple[str, Figures]]) -> Html:
         "Warned",
     )
     return _section(by, _INTROS[by], header, cells, (2, 3, 4, 5, 6, 7, 8))
+
+
+_GPU_INTROS: Final = {
+    "model": "Allocated GPUs by what they did in the window of the metrics. The use of GPUs without metrics is unknown.",
+    "team": "Allocated GPUs by the team of their Pods, over all clusters. Most idle and parked GPUs first.",
+    "cluster": "Allocated GPUs by cluster. Most idle and parked GPUs first.",
+}
+
+
+def _gpus(by: str, rows: Sequence[tuple[str, GpuFigures]]) -> Html:
+    most = max((figures.allocated for _, figures in rows), default=0.0)
+    cells = []
+    for name, figures in rows:
+        model = cell(figures.model or formats.NO_NAME["model"])
+        names = [model] if by == "model" else [cell(name or formats.NO_NAME.get(by, "")), model]
+        uses = [(use.replace("_", "-"), getattr(figures, use)) for use in formats.USES]
+        numbers = [figures.allocated, *(gpus for _, gpus in uses)]
+        cells.append(
+            row(
+                *names,
+                cell(bar(uses, most)),
+                *(number(formats.gpus(gpus), gpus) for gpus in numbers),
+                _amount(figures.usd),
+            )
+        )
+    named = ["Model"] if by == "model" else [by.capitalize(), "Model"]
+    # The last two have the same colour.
+    keys = [(use.replace("_", "-"), use.replace("_", "-"), "") for use in formats.USES[:4]]
+    key = legend([*keys, ("unknown", "doubtful or unknown", "")])
+    header = [*named, "Use", "Allocated", *(use.replace("_", "-").capitalize() for use in formats.USES), "$ / hour"]
+    return _section(f"gpus-by-{by}", _GPU_INTROS[by], header, cells, range(len(named) + 1, len(header)), key)
 
 
 def _worst(report: FleetReport) -> Html:

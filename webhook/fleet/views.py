@@ -24,6 +24,8 @@ TOLERANCE: Final = 600
 """Seconds by which clocks of two machines may differ."""
 WORST: Final = 20
 _CENT: Final = 0.005
+_PART: Final = 1e-6
+"""GPUs; less is a rounding error."""
 
 # What the views read of each table: files are staged with these columns only.
 _RUN: Final = ("cluster", "run_id", "time")
@@ -39,10 +41,11 @@ COLUMNS: Final[Mapping[TableName, tuple[str, ...]]] = {
         "unbounded_usd",
     ),
     "objects": (
-        *_RUN, "api_version", "kind", "namespace", "name", "team", "action", "findings", "gpus", "usd", "parked_usd",
-        "idle_usd",
+        *_RUN, "api_version", "kind", "namespace", "name", "team", "action", "findings", "gpus", "gpu_model", "usd",
+        "parked_usd", "idle_usd",
     ),
     "findings": (*_RUN, "api_version", "kind", "namespace", "name", "policy", "action"),
+    "gpus": (*_RUN, "api_version", "kind", "namespace", "name", "verdict", "gpus"),
     "exemptions": (
         *_RUN, "position", "policies", "kinds", "namespaces", "names", "owner", "reason", "expires", "state",
     ),
@@ -90,6 +93,7 @@ def selected_runs(runs: Any, window: Window) -> Tables:
 def views(tables: Mapping[str, Any], window: Window) -> Tables:
     """Return the views of a report by name, over tables of Ibis that have at least `COLUMNS`."""
     runs = selected_runs(tables["runs"], window)
+    gpus = _gpus(tables, runs["current"])
     current, base = runs["current"], runs["base"]
     money = tables["money"].join(current.select("cluster", "run_id"), ["cluster", "run_id"])
     return {
@@ -112,6 +116,9 @@ def views(tables: Mapping[str, Any], window: Window) -> Tables:
         ),
         "fleet_teams": _groups(money, "team", "usd"),
         "fleet_policies": _groups(money, "policy", None),
+        "fleet_gpu_models": _by_model(gpus, [], clusters=gpus.cluster.nunique()),
+        "fleet_gpu_teams": _by_model(gpus, ["team"], clusters=gpus.cluster.nunique()),
+        "fleet_gpu_clusters": _by_model(gpus, ["cluster", "region"]),
         "fleet_worst_objects": _worst_objects(tables, current),
         "fleet_regressions": _regressions(current, base),
         "fleet_policy_regressions": _policy_regressions(tables["money"], current, base),
@@ -175,6 +182,40 @@ def _groups(money: Any, dimension: str, usd: str | None) -> Any:
 
 
 _OBJECT: Final = ("cluster", "run_id", "api_version", "kind", "namespace", "name")
+
+
+_KNOWN: Final = ("busy", "under-used", "parked", "idle", "doubtful")
+
+
+def _gpus(tables: Mapping[str, Any], current: Any) -> Any:
+    """Return the objects that have GPUs, with the number of these GPUs by their use.
+
+    A GPU without a row in the table of devices has an unknown use, as all in a cluster whose audit reads no metrics.
+    """
+    objects = tables["objects"].join(current.select("cluster", "run_id", "region"), ["cluster", "run_id"])
+    objects = objects.filter(objects.gpus > 0)
+    devices = tables["gpus"]
+    devices = devices.group_by(list(_OBJECT)).aggregate(
+        **{
+            verdict.replace("-", "_"): ibis.ifelse(devices.verdict == verdict, devices.gpus, 0.0).sum()
+            for verdict in _KNOWN
+        }
+    )
+    used = objects.left_join(devices, list(_OBJECT))
+    known = {name: used[name].coalesce(0.0) for name in (verdict.replace("-", "_") for verdict in _KNOWN)}
+    unknown = used.gpus - sum(known.values(), ibis.literal(0.0))
+    return used.select(
+        "cluster", "region", "team", "usd", "idle_usd", "parked_usd", model=used.gpu_model, allocated=used.gpus, **known,
+        # Shares of a GPU do not add up exactly.
+        unknown=ibis.ifelse(unknown > _PART, unknown, 0.0),
+    )  # fmt: skip
+
+
+def _by_model(gpus: Any, by: list[str], **others: Any) -> Any:
+    sums = ("allocated", *(verdict.replace("-", "_") for verdict in _KNOWN), "unknown", "usd", "idle_usd", "parked_usd")
+    groups = gpus.group_by([*by, "model"]).aggregate(**others, **{name: gpus[name].sum() for name in sums})
+    lost = groups.idle + groups.parked
+    return groups.order_by(ibis.desc(lost.round(3)), ibis.desc(groups.allocated.round(3)), *by[:1], "model")
 
 
 def _worst_objects(tables: Mapping[str, Any], current: Any) -> Any:

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import base64
 import csv
+import hashlib
 import html
 import io
 import json
+import re
 import subprocess
 import sys
 from decimal import Decimal
@@ -59,6 +62,22 @@ def test_the_text_names_all_clusters_and_the_total(outputs: dict[str, str]) -> N
     assert all(row["cluster"] in outputs["text"] for row in document["clusters"])
 
 
+USES = ("allocated", "busy", "under_used", "parked", "idle", "doubtful", "unknown")
+
+
+def test_the_text_and_the_table_of_values_have_the_gpus_of_each_model(outputs: dict[str, str]) -> None:
+    models = {row["model"]: [row[use] for use in USES] for row in json.loads(outputs["json"])["gpu_models"]}
+    assert models
+    lines = outputs["text"].partition("GPU MODEL")[2].partition("GPUS BY TEAM")[0].splitlines()[1:]
+    of_text = {
+        words[0]: [float(word.replace(",", "")) for word in words[1:8]] for words in map(str.split, lines) if words
+    }
+    rows = [row for row in csv.DictReader(io.StringIO(outputs["csv"])) if row["by"] == "model"]
+    columns = ("gpus", *(f"{use}_gpus" for use in USES[1:]))
+    of_values = {row["model"]: [float(row[column]) for column in columns] for row in rows}
+    assert of_text == of_values == models
+
+
 def test_the_table_of_values_has_a_row_for_each_group(outputs: dict[str, str]) -> None:
     document, rows = json.loads(outputs["json"]), [*csv.DictReader(io.StringIO(outputs["csv"]))]
     assert tuple(rows[0]) == CSV_COLUMNS
@@ -68,12 +87,18 @@ def test_the_table_of_values_has_a_row_for_each_group(outputs: dict[str, str]) -
         *(("region", row["name"]) for row in document["regions"]),
         *(("team", row["name"]) for row in document["teams"]),
         *(("policy", row["name"]) for row in document["policies"]),
+        *(("model", row["model"]) for row in document["gpu_models"]),
+        *(("team-model", row["team"]) for row in document["gpu_teams"]),
+        *(("cluster-model", row["cluster"]) for row in document["gpu_clusters"]),
     }
 
 
-def test_the_page_runs_nothing_and_loads_nothing(outputs: dict[str, str]) -> None:
-    page = html.unescape(outputs["html"])
-    assert "<script" not in page
+def test_the_page_runs_its_own_script_and_loads_nothing(outputs: dict[str, str]) -> None:
+    page = outputs["html"]
+    (script,) = re.findall("<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    page = html.unescape(page)
+    assert f"script-src 'sha256-{digest}'; base-uri 'none'" in page
     assert "default-src 'none'; style-src 'sha256-" in page
     assert " src=" not in page
     assert "http://" not in page
@@ -107,11 +132,15 @@ def test_the_views_give_the_rows_of_the_report(
             assert json.loads(json.dumps(rows, default=builtin)) == [pytest.approx(row) for row in expected], view
 
 
-def test_a_table_without_files_is_an_empty_view(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["fleet", "sql", str(path), *AT]) == 0
+def test_a_table_without_files_is_an_empty_view(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_fleet(tmp_path, Fleet(clusters=1, days=1, objects=20, tables=("runs", "money", "objects", "findings")))
+    assert main(["fleet", "sql", str(tmp_path), *AT]) == 0
     with duckdb.connect() as database:
         database.execute(capsys.readouterr().out)
         assert database.sql("FROM gpus").fetchall() == []
+        models = database.sql("SELECT allocated, unknown FROM fleet_gpu_models").fetchall()
+        assert models
+        assert all(allocated == unknown for allocated, unknown in models)
 
 
 @pytest.mark.parametrize("dialect", ["clickhouse", "trino"])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +92,7 @@ def test_an_engine_with_the_tables_gives_the_report_of_files(
 
     file = tmp_path / "fleet.duckdb"
     with duckdb.connect(str(file)) as database:
-        for table in ("runs", "money", "objects", "findings", "exemptions"):
+        for table in TABLES:
             files = f"{fleet[0]}/{table}/*/*/*.parquet"
             database.read_parquet(files, hive_partitioning=False).create(table)
     from_engine = report_of_engine(f"duckdb://{file}", NOW, 30, SILENT)
@@ -105,7 +106,7 @@ def test_columns_that_are_never_null_give_the_report_of_files(
 
     file = tmp_path / "strict.duckdb"
     with duckdb.connect(file) as database:
-        for table in ("runs", "money", "objects", "findings", "exemptions"):
+        for table in TABLES:
             files = f"{fleet[0]}/{table}/*/*/*.parquet"
             database.read_parquet(files, hive_partitioning=False).create(table)
             for column in TABLES[table].columns:
@@ -286,3 +287,67 @@ def test_a_cluster_without_cost_is_counted_and_named(tmp_path: Path) -> None:
     write(tmp_path, run("a", spend_usd=None), run("b"))
     totals = report(tmp_path).totals
     assert (totals.clusters, totals.without_cost, totals.spend_usd) == (2, 1, 10.0)
+
+
+def test_gpus_are_counted_by_model_team_and_cluster(of_fleet: FleetReport) -> None:
+    expected: dict[tuple[str, str], float] = defaultdict(float)
+    for number in range(FLEET.clusters):
+        *_, last = runs_of(FLEET, number)
+        objects = last.tables["objects"]
+        for model, gpus, *costs in zip(
+            *(objects[name] for name in ("gpu_model", "gpus", "busy_usd", "under_used_usd", "parked_usd", "idle_usd")),
+            strict=True,
+        ):
+            if gpus:
+                expected[model, "allocated"] += gpus
+                expected[
+                    model,
+                    next(use for use, usd in zip(("busy", "under_used", "parked", "idle"), costs, strict=True) if usd),
+                ] += gpus
+    found = {
+        (row.model, use): getattr(row, use)
+        for row in of_fleet.gpu_models
+        for use in ("allocated", "busy", "under_used", "parked", "idle", "doubtful", "unknown")
+    }
+    assert {key: gpus for key, gpus in found.items() if gpus} == pytest.approx(expected)
+    for use in ("allocated", "idle", "usd", "idle_usd"):
+        sums = [
+            sum(getattr(row, use) for row in rows)
+            for rows in (of_fleet.gpu_models, of_fleet.gpu_teams, of_fleet.gpu_clusters)
+        ]
+        assert sums == pytest.approx([sums[0]] * 3)
+    assert sum(row.allocated for row in of_fleet.gpu_models) == pytest.approx(of_fleet.totals.gpus)
+
+
+# The devices of an object with four GPUs, and the number of its GPUs by use.
+USES: dict[str, tuple[list[tuple[str, float]], dict[str, float]]] = {
+    "no metrics": ([], {"unknown": 4.0}),
+    "all idle": ([("idle", 1.0)] * 4, {"idle": 4.0}),
+    "one not measured": ([("busy", 1.0), ("under-used", 1.0), ("idle", 1.0), ("unknown", 1.0)], {"busy": 1.0, "under_used": 1.0, "idle": 1.0, "unknown": 1.0}),
+    "one without a row": ([("parked", 1.0), ("doubtful", 2.0)], {"parked": 1.0, "doubtful": 2.0, "unknown": 1.0}),
+    "slices": ([("idle", 1 / 7)] * 28, {"idle": 4.0}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", USES)
+def test_a_gpu_without_a_verdict_has_an_unknown_use(case: str, tmp_path: Path) -> None:
+    devices, expected = USES[case]
+    named = {"api_version": ["apps/v1"], "kind": ["Deployment"], "namespace": ["ml"], "name": ["serve"]}
+    of_objects = {**named, "team": ["search"], "gpus": [4.0], "gpu_model": ["h100"], "usd": [27.52]}
+    of_devices = {name: values * len(devices) for name, values in named.items()}
+    of_devices |= {"verdict": [verdict for verdict, _ in devices], "gpus": [gpus for _, gpus in devices]}
+    each = run("a")
+    write(tmp_path, replace(each, tables={**each.tables, "objects": of_objects, "gpus": of_devices}))
+    (row,) = report(tmp_path).gpu_teams
+    assert (row.team, row.model, row.clusters, row.allocated, row.usd) == ("search", "h100", 1, 4.0, 27.52)
+    uses = {use: getattr(row, use) for use in ("busy", "under_used", "parked", "idle", "doubtful", "unknown")}
+    assert {use: gpus for use, gpus in uses.items() if gpus} == pytest.approx(expected)
+
+
+def test_a_missing_file_of_devices_is_named(tmp_path: Path) -> None:
+    write_fleet(tmp_path, Fleet(clusters=1, days=1, objects=20))
+    (file,) = (tmp_path / "gpus").rglob("*.parquet")
+    file.unlink()
+    result = report(tmp_path)
+    assert result.problems == (f"{file}: missing, but the run has rows in this table",)
+    assert {row.unknown - row.allocated for row in result.gpu_models} == {0.0}

@@ -292,7 +292,7 @@ def test_a_bucket_whose_library_is_missing_says_which() -> None:
 
 def test_a_table_without_rows_has_no_file(tmp_path: Path) -> None:
     write_fleet(
-        tmp_path, Fleet(clusters=1, days=1, objects=10, tables=("runs", "money", "objects", "findings"))
+        tmp_path, Fleet(clusters=1, days=1, objects=10, tables=("runs", "money", "objects", "findings", "gpus"))
     )
     report = report_of_files([str(tmp_path)], NOW, 30, SILENT)
     assert (report.problems, report.expired) == ((), ())
