@@ -95,7 +95,7 @@ def gpus(number: float) -> str:
     return f"{number:,.2f}".rstrip("0").rstrip(".")
 
 
-def idle_or_parked(row: Figures) -> float | None:
+def idle_or_parked(row: Figures | GpuFigures) -> float | None:
     """Return the cost of idle and parked GPUs; None if their use is unknown."""
     known = [usd for usd in (row.idle_usd, row.parked_usd) if usd is not None]
     return sum(known) if known else None
@@ -245,8 +245,16 @@ def _gpus(by: str, rows: Sequence[tuple[str, GpuFigures]], top: int, paint: Pain
     for name, row in rows[: top or None]:
         model = row.model or NO_NAME["model"]
         names = [model] if by == "model" else [name or NO_NAME.get(by, ""), model]
-        lines.append([*names, gpus(row.allocated), *(gpus(getattr(row, use)) for use in USES), _usd(row.usd)])
-    header = [*named, "ALLOCATED", *(use.replace("_", "-").upper() for use in USES), "$/HOUR"]
+        lines.append(
+            [
+                *names,
+                gpus(row.allocated),
+                *(gpus(getattr(row, use)) for use in USES),
+                _usd(row.usd),
+                _usd(idle_or_parked(row)),
+            ]
+        )
+    header = [*named, "ALLOCATED", *(use.replace("_", "-").upper() for use in USES), "$/HOUR", "IDLE OR PARKED"]
     yield from aligned(header, lines, paint, right=set(range(len(named), len(header))))
     yield from _more(rows, top)
 

@@ -271,8 +271,8 @@ def _group(by: str, rows: Sequence[tuple[str, Figures]]) -> Html:
 
 _GPU_INTROS: Final = {
     "model": "Allocated GPUs by what they did in the window of the metrics. The use of GPUs without metrics is unknown.",
-    "team": "Allocated GPUs by the team of their Pods, over all clusters. Most idle and parked GPUs first.",
-    "cluster": "Allocated GPUs by cluster. Most idle and parked GPUs first.",
+    "team": "Allocated GPUs by the team of their Pods, over all clusters. Highest cost of idle and parked GPUs first.",
+    "cluster": "Allocated GPUs by cluster. Highest cost of idle and parked GPUs first.",
 }
 
 
@@ -290,13 +290,21 @@ def _gpus(by: str, rows: Sequence[tuple[str, GpuFigures]]) -> Html:
                 cell(bar(uses, most)),
                 *(number(formats.gpus(gpus), gpus) for gpus in numbers),
                 _amount(figures.usd),
+                _amount(formats.idle_or_parked(figures)),
             )
         )
     named = ["Model"] if by == "model" else [by.capitalize(), "Model"]
     # The last two have the same colour.
     keys = [(use.replace("_", "-"), use.replace("_", "-"), "") for use in formats.USES[:4]]
     key = legend([*keys, ("unknown", "doubtful or unknown", "")])
-    header = [*named, "Use", "Allocated", *(use.replace("_", "-").capitalize() for use in formats.USES), "$ / hour"]
+    header = [
+        *named,
+        "Use",
+        "Allocated",
+        *(use.replace("_", "-").capitalize() for use in formats.USES),
+        "$ / hour",
+        "Idle or parked $",
+    ]
     return _section(f"gpus-by-{by}", _GPU_INTROS[by], header, cells, range(len(named) + 1, len(header)), key)
 
 

@@ -214,8 +214,10 @@ def _gpus(tables: Mapping[str, Any], current: Any) -> Any:
 def _by_model(gpus: Any, by: list[str], **others: Any) -> Any:
     sums = ("allocated", *(verdict.replace("-", "_") for verdict in _KNOWN), "unknown", "usd", "idle_usd", "parked_usd")
     groups = gpus.group_by([*by, "model"]).aggregate(**others, **{name: gpus[name].sum() for name in sums})
-    lost = groups.idle + groups.parked
-    return groups.order_by(ibis.desc(lost.round(3)), ibis.desc(groups.allocated.round(3)), *by[:1], "model")
+    lost = groups.idle_usd.coalesce(0.0) + groups.parked_usd.coalesce(0.0)
+    # Engines add up floats in different orders, so sums that are equal differ in their last digits.
+    order = (lost, groups.idle + groups.parked, groups.allocated)
+    return groups.order_by(*(ibis.desc(amount.round(3)) for amount in order), *by[:1], "model")
 
 
 def _worst_objects(tables: Mapping[str, Any], current: Any) -> Any:
