@@ -290,6 +290,7 @@ class Connection(HttpToolsProtocol):
         """Check the head, and start the application."""
         method, version = self.parser.get_method(), self.parser.get_http_version()
         self._require_none(self._client_refusal or find_head_error(method, version, self.url, self.headers))
+        self._require_none(self._too_many())
         if self.parser.should_upgrade():
             return
         super().on_headers_complete()
@@ -383,6 +384,15 @@ class Connection(HttpToolsProtocol):
 
     def _wait(self, stage: _Stage, seconds: float) -> None:
         self._stage, self._deadline = stage, self.loop.time() + seconds
+
+    def _too_many(self) -> Refusal | None:
+        """Return the error for a request that is sent before too many others have a response.
+
+        uvicorn stops reading at the first such request, but parses the rest of what it has received, which may contain
+        thousands, and it reads again after each response.
+        """
+        most = self._front.limits.pipelined
+        return Refusal(400, f"more than {most} requests wait for a response") if len(self.pipeline) >= most else None
 
     def _require_none(self, refusal: Refusal | None) -> None:
         if refusal is not None:

@@ -28,6 +28,8 @@ class Limits:
         header_line: the size of one header, name and value.
         head: the size of all headers of a request.
         headers: the number of headers of a request.
+        pipelined: the number of requests of a connection that wait for the response to an earlier one. The API server
+            sends none before it has the response; each costs 6 KiB, of which the client sends 30 bytes.
         awaiting_facts: the number of reviews that wait for cluster data.
         in_flight: the size of the bodies of all requests.
         connections: the number of connections.
@@ -47,6 +49,7 @@ class Limits:
     header_line: int = 8 * 1024
     head: int = 16 * 1024
     headers: int = 100
+    pipelined: int = 16
     awaiting_facts: int = 256
     in_flight: int = 64 * _MIB
     connections: int = 4096

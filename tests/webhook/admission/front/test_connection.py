@@ -338,6 +338,7 @@ REFUSED: dict[str, tuple[tuple[bytes, ...], list[int]]] = {
     "a broken body behind two requests": ((POST + POST, CHUNKED, b"zz\r\n"), [200, 200, 400]),
     "behind a request": ((POST + LINE + b"\r\n",), [200, 400]),
     "behind two requests": ((POST + POST, b"hello\r\n\r\n"), [200, 200, 400]),
+    "thousands at once": ((GET * 5000,), [200] * (LIMITS.pipelined + 1) + [400]),
     "behind an answered request": ((POST, b"hello\r\n\r\n"), [200, 400]),
 }
 
@@ -357,6 +358,20 @@ def test_an_invalid_request_is_refused_after_earlier_responses(
     front = play(run, at_once=at_once)
     assert (front.codes, front.transport.is_closing(), front.closes[-1]) == (codes, True, True)
     assert front.events == Counter({FrontEvent.BAD_REQUEST: 1})
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_the_requests_that_wait_are_bounded_however_many_a_client_sends(size: int) -> None:
+    async def run(front: Front) -> None:
+        for _ in range(200):
+            await front.send(GET * size)
+            waited.append(len(front.connection.pipeline))
+            await front.answer()
+
+    waited: list[int] = []
+    front = play(run, at_once=False)
+    assert max(waited) <= LIMITS.pipelined
+    assert len(front.paths) <= 200
 
 
 def test_a_client_without_an_allowed_certificate_is_refused() -> None:
