@@ -5,6 +5,13 @@ v0.4.1 (`deployments/helm/.../deviceclass-*.yaml`), AMD GPU DRA driver v1.0 (`he
 AWS Neuron 2.20 release notes, `kubernetes/api` v0.36 (`core/v1/types.go`: implicit names of device classes), GKE
 documentation "Deploy TPU workloads in GKE Standard" (resource and taint of TPU nodes), Intel device plugins for Kubernetes
 v0.34 (`cmd/gpu_plugin`), HAMi v2.7 (`docs/config.md`: gpumem, gpumem-percentage, gpucores). As of 2026-11-23.
+
+Of GPUs for virtual machines, Kata containers and shared GPUs: NVIDIA GPU Operator documentation, "GPU Operator with
+KubeVirt" (`nvidia.com/GRID_P4-1Q`, `nvidia.com/NVIDIA_A10-12Q`, and the device in the database of PCI IDs for a whole GPU, such
+as `GA102GL_A10`, `TU104GL_Tesla_T4`, `AD102GL_L40S`) and "Confidential Containers" (`nvidia.com/pgpu`); Volcano v1.13
+(`pkg/scheduler/api/devices/nvidia`: `vgpu-number`, `vgpu-memory`, `vgpu-cores`, `gpu-number`, `gpu-memory`); AWS virtual GPU
+device plugin (`k8s.amazonaws.com/vgpu`); AMD k8s-device-plugin v1.31 (`resource_naming_strategy` mixed: `cpx_nps4`). As of
+2026-11-26.
 """
 
 from __future__ import annotations
@@ -16,7 +23,32 @@ RESOURCES = (
     "nvidia.com/gpucores",
     "nvidia.com/gpumem*",
     "nvidia.com/mig-*",
+    "nvidia.com/pgpu",
+    # By the code name of the chip (Kepler to Blackwell; Turing and Ada do not begin with G) or by the type of a vGPU.
+    "nvidia.com/G*",
+    "nvidia.com/TU1*",
+    "nvidia.com/AD1*",
+    "nvidia.com/NVIDIA_*",
+    "volcano.sh/gpu-*",
+    "volcano.sh/vgpu-*",
+    "k8s.amazonaws.com/vgpu",
     "amd.com/gpu",
+    "amd.com/*_nps*",
+    "habana.ai/gaudi",
+    "aws.amazon.com/neuron",
+    "aws.amazon.com/neuroncore",
+    "aws.amazon.com/neurondevice",
+    "google.com/tpu",
+    "gpu.intel.com/*",
+)
+
+# Few patterns that cover the resources above. The API server compares every resource of a Pod with each of them, and what that
+# costs is limited. They also cover resources of the same vendors that are no accelerators, such as those for RDMA.
+COVERING = (
+    "nvidia.com/*",
+    "volcano.sh/*",
+    "k8s.amazonaws.com/vgpu",
+    "amd.com/*",
     "habana.ai/gaudi",
     "aws.amazon.com/neuron",
     "aws.amazon.com/neuroncore",
@@ -29,6 +61,9 @@ RESOURCES = (
 AMOUNTS = (
     "nvidia.com/gpucores",
     "nvidia.com/gpumem*",
+    "volcano.sh/gpu-memory",
+    "volcano.sh/vgpu-memory*",
+    "volcano.sh/vgpu-cores",
     "gpu.intel.com/*_monitoring",
     "gpu.intel.com/memory.max",
     "gpu.intel.com/millicores",
@@ -49,13 +84,25 @@ DEVICE_CLASSES = (
     "neuron.aws.com",
 )
 
-# The resources that are shares of a GPU: MIG slices, and GPUs shared by time-slicing or MPS.
-SHARES = ("nvidia.com/mig-*", "nvidia.com/*.shared", "mig.nvidia.com", "mig-*.nvidia.com")
+# Virtual GPUs. The name does not tell how many share a GPU.
+VIRTUAL = ("nvidia.com/GRID_*", "nvidia.com/NVIDIA_*", "volcano.sh/vgpu-number", "k8s.amazonaws.com/vgpu")
+
+# The resources that are shares of a GPU: MIG slices, GPUs shared by time-slicing or MPS, and virtual GPUs.
+SHARES = (
+    "nvidia.com/mig-*",
+    "nvidia.com/*.shared",
+    "mig.nvidia.com",
+    "mig-*.nvidia.com",
+    "volcano.sh/vgpu-*",
+    *VIRTUAL,
+)
 
 # The taint key on nodes that offer a resource or a device class. The first matching pattern applies.
 TAINT_KEYS = {
     "nvidia.com/*": "nvidia.com/gpu",
     "*.nvidia.com": "nvidia.com/gpu",
+    "volcano.sh/*": "nvidia.com/gpu",
+    "k8s.amazonaws.com/vgpu": "nvidia.com/gpu",
     "aws.amazon.com/*": "aws.amazon.com/neuron",
     "neuron.aws.com": "aws.amazon.com/neuron",
     "habana.ai/*": "habana.ai/gaudi",

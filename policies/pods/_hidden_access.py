@@ -16,6 +16,12 @@ What hands devices out, as read in the sources:
 - AMD container toolkit, `internal/oci/oci.go` (commit 03f5069): `AMD_VISIBLE_DEVICES`.
 - AWS Neuron, `aws-neuronx-oci-hook` in the container documentation: `AWS_NEURON_VISIBLE_DEVICES`.
 
+- The device injector of NRI, `plugins/device-injector` of containerd/nri v0.10, and the plugin of the same name in the NVIDIA
+  container toolkit (`cmd/nvidia-ctk-installer/.../nri`): annotations of the keys in `_INJECTED`, with `/container.NAME`, `/pod`
+  or nothing after them. Their values are lists in YAML: of CDI devices, or of device files with `path`.
+- CRI-O v1.36 `pkg/annotations`: `io.kubernetes.cri-o.Devices`, with the name of a container after a slash, lists device files
+  that the configuration of the node allows.
+
 `CUDA_VISIBLE_DEVICES`, `ROCR_VISIBLE_DEVICES`, `HIP_VISIBLE_DEVICES`, `HABANA_VISIBLE_MODULES` and
 `NEURON_RT_VISIBLE_CORES` choose among the devices that a container has, and are no signs. Nor are the kubelet's
 pod-resources socket, which only lists, and that of nvidia-persistenced, which only switches a driver's mode.
@@ -81,9 +87,21 @@ _VARIABLES: Final = {
 # Values for which the container runtime adds no devices.
 _NO_DEVICES: Final = frozenset({"", "none", "void"})
 _CDI: Final = "cdi.k8s.io/"
+# The beginnings of annotations of a device injector that take device files by number, and names of CDI devices.
+_FILES: Final = ("devices.noderesource.dev", "devices.nri.io")
+_INJECTED: Final = (
+    *_FILES,
+    *(f"cdi-{key}" for key in _FILES),
+    "devices.crio.io",
+    "io.kubernetes.cri-o.Devices",
+)
+# What separates the devices in such a value.
+_SEPARATORS: Final = re.compile(r"[\s,;:'\"\[\]{}]+")
 # Domain of CDI devices, resources and device classes -> the same as in `_VARIABLES`.
 _VENDORS: Final = {
     "nvidia.com": "nvidia.com",
+    "volcano.sh": "nvidia.com",
+    "k8s.amazonaws.com": "nvidia.com",
     "amd.com": "amd.com",
     "habana.ai": "habana.ai",
     "aws.amazon.com": "aws.amazon.com",
@@ -121,12 +139,34 @@ def named(pod: Field, containers: tuple[Field, ...]) -> Iterator[Sign]:
 def annotated(pod: Field) -> Iterator[Sign]:
     """Yield the annotations that inject accelerators into the containers of a Pod."""
     for key, annotation in pod["metadata", "annotations"].items():
-        devices = annotation.text.split(",") if key.startswith(_CDI) else ()
-        vendors = {device.partition("=")[2]: vendor for device in devices if (vendor := vendor_of(device.strip()))}
+        vendors = dict(_injected(key, annotation))
         if vendors:
             whole = not all(map(_is_slice, vendors))
             vendor = next(iter(vendors.values()))
             yield Sign(annotation, f"{key} injects devices into the containers", vendor=vendor, whole=whole)
+        elif _is_opaque(key, annotation.text):
+            yield Sign(annotation, f"{key} may inject devices of accelerators into the containers", Stance.WARN)
+
+
+def _is_opaque(key: str, value: str) -> bool:
+    """Tell whether an annotation may inject other devices than those that it names: by a number, or in escaped text."""
+    return bool(value) and key.startswith(_INJECTED) and (key.startswith(_FILES) or "\\" in value)
+
+
+def _injected(key: str, annotation: Field) -> Iterator[tuple[str, str]]:
+    """Yield the accelerators that an annotation injects, each with its vendor; of a device file the vendor may be unknown."""
+    if key.startswith(_CDI):
+        devices = annotation.text.split(",")
+    elif key.startswith(_INJECTED):
+        devices = _SEPARATORS.split(annotation.text)
+    else:
+        return
+    for device in devices:
+        vendor = vendor_of(device.strip())
+        if vendor:
+            yield device.partition("=")[2], vendor
+        elif device.startswith("/") and _is_exclusive(_on_host(device)):
+            yield device, "nvidia.com" if "nvidia" in device else ""
 
 
 def _of_variable(name: str, variable: Field, pod: Field) -> Iterator[Sign]:
@@ -242,7 +282,7 @@ DIRECT: Final = any_of(
     # What reading all variables once more costs an API server is more than sending the few Pods that set this one.
     *(Each(path, Each("env", Text("name", ("CUDA_VERSION",)))) for path in _CONTAINERS),
     Text("spec.runtimeClassName", tuple(f"{name}*" for name in _RUNTIMES)),
-    Key("metadata.annotations", (f"{_CDI}*",)),
+    Key("metadata.annotations", (f"{_CDI}*", "cdi-devices.*", "devices.*", "io.kubernetes.cri-o.Devices*")),
     Each(
         "spec.volumes",
         Text("hostPath.path", tuple(f"*{word}*" for word in _WORDS)),
@@ -265,7 +305,7 @@ _SOCKETS: Final = (
 )
 _STARTING: Final = frozenset({*_SOCKETS, "/run/containerd", "/run/k3s/containerd", "/run/crio"})
 # Directories of device files that also contain other devices.
-_SHARED_DEVICES: Final = ("/dev/dri", "/dev/char")
+_SHARED_DEVICES: Final = ("/dev/dri", "/dev/char", "/dev/vfio")
 _SPECS: Final = ("/etc/cdi", "/run/cdi")
 # Capabilities with which a container in the host's PID namespace controls processes of the host.
 _CONTROLLING: Final = frozenset({"ALL", "SYS_ADMIN", "SYS_PTRACE"})

@@ -9,7 +9,8 @@ There are three groups of settings. The first group names devices, and the conta
 - The variables `NVIDIA_VISIBLE_DEVICES`, `HABANA_VISIBLE_DEVICES`, `AMD_VISIBLE_DEVICES` and
   `AWS_NEURON_VISIBLE_DEVICES`, also if `fieldRef` takes the value from the Pod's metadata. If gpugate cannot see the
   value, because it comes from a ConfigMap, a Secret or a field of the Pod that is set later, the finding is a warning.
-- A CDI annotation, and an `nvidia` or `habana` runtime class.
+- A CDI annotation, an annotation of NRI's device injector or of CRI-O that names accelerators, and an `nvidia` or `habana`
+  runtime class.
 - Mounts of `/dev/null` below `/var/run/nvidia-container-devices`: NVIDIA's runtime reads the names of these paths as a
   list of GPUs.
 - Device files of accelerators on the host, and the directory of the kubelet's device plugins.
@@ -24,7 +25,7 @@ The second group gives access to every device of the node:
 - A mount of a directory above that of the kubelet's device plugins, such as `/var/lib/kubelet`.
 - The host's `/dev`.
 
-The third group may give access to devices: a mount of the host's `/dev/dri`, `/dev/char` or CDI specifications
+The third group may give access to devices: a mount of the host's `/dev/dri`, `/dev/char`, `/dev/vfio` or CDI specifications
 (`/etc/cdi`, `/run/cdi`), a writable mount of the host's `/proc`, and `hostPID` together with the capability `SYS_ADMIN`,
 `SYS_PTRACE` or `ALL`.
 

@@ -53,11 +53,11 @@ def patterns(like: tuple[str, ...] | Listed, platform: Platform) -> tuple[str, .
 
 @lru_cache(maxsize=256)
 def known(like: Listed) -> tuple[str, ...]:
-    """Return the patterns that every platform has."""
+    """Return the patterns that every platform has. Those of resources also match others, as a concern may."""
     if like is Listed.GPU_TAINTS:
         return tuple(dict.fromkeys(accelerators.TAINT_KEYS.values()))
     implicit = (accelerators.IMPLICIT_CLASS_PREFIX + name for name in accelerators.DEVICE_CLASSES)
-    return (*accelerators.RESOURCES, *implicit)
+    return (*accelerators.COVERING, *implicit)
 
 
 def own(like: Listed, platform: Platform) -> tuple[str, ...]:

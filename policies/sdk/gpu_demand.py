@@ -255,6 +255,11 @@ def is_amount(name: str) -> bool:
     return any(formats.matches(pattern, name) for pattern in accelerators.AMOUNTS)
 
 
+def is_virtual(name: str) -> bool:
+    """Tell whether a resource is a virtual GPU, of which an unknown number share a GPU."""
+    return any(formats.matches(pattern, name) for pattern in accelerators.VIRTUAL)
+
+
 def _effective(plain: list[ContainerDemand], init: list[ContainerDemand]) -> dict[str, int]:
     """Count as the scheduler does (`k8s.io/component-helpers/resource`, PodRequests, v0.36)."""
     sidecars: dict[str, int] = {}

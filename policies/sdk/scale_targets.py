@@ -10,7 +10,7 @@ from gpugate.policies.data import accelerators, mig_profiles
 from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.facts import Need, named
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, GpuDemand, gpu_demand, is_amount
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, GpuDemand, gpu_demand, is_amount, is_virtual
 from gpugate.policies.sdk.objects import GroupVersionKind, Kind, Wrapper
 from gpugate.policies.sdk.pod_templates import pod_templates
 from gpugate.policies.sdk.structs import Struct, replace
@@ -127,7 +127,7 @@ _MOST_SLICES_PER_GPU: Final = 7
 def whole_gpus(demand: GpuDemand) -> Fraction:
     """Return the smallest number of accelerators that a Pod occupies. Slices and cores count as parts of a device.
 
-    A time-sliced device (`.shared`) does not count, because the number of its users is unknown. An amount of memory or
+    A time-sliced device (`.shared`) or a virtual GPU does not count, because the number of its users is unknown. An amount of memory or
     cores of a device does not count, because the device itself does.
     """
     whole, parts = 0, Fraction(0)
@@ -144,7 +144,7 @@ def whole_gpus(demand: GpuDemand) -> Fraction:
 def _part(name: str) -> Fraction:
     name = name.removeprefix(accelerators.IMPLICIT_CLASS_PREFIX)
     profile = mig_profiles.profile_of(name)
-    if name.endswith(mig_profiles.SHARED_SUFFIX) or is_amount(name):
+    if name.endswith(mig_profiles.SHARED_SUFFIX) or is_amount(name) or is_virtual(name):
         return Fraction(0)
     if profile is not None or name.startswith("mig"):
         return Fraction(1, mig_profiles.most_per_gpu(profile or "") or _MOST_SLICES_PER_GPU)

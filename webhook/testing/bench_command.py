@@ -372,7 +372,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add(
         "--max-reviews",
-        type=_count,
+        type=options.count,
         default=_MOST_REVIEWS,
         metavar="N",
         help="recorded reviews to measure at most, evenly spread (default: %(default)s)",

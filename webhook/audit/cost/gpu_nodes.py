@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.data.accelerators import IMPLICIT_CLASS_PREFIX
 from gpugate.policies.data.instance_types import ACCELERATOR_NAME, GPU_NAME
 from gpugate.policies.data.mig_profiles import SHARED_SUFFIX, MigGpu, gpus_with, near_miss, profile_of
-from gpugate.policies.sdk.gpu_demand import is_amount
+from gpugate.policies.sdk.gpu_demand import is_amount, is_virtual
 from gpugate.webhook.audit.cost.prices import ON_DEMAND
 from gpugate.webhook.audit.model import AllocatedGpus
 
@@ -162,10 +162,10 @@ def _product_of(described: InstanceType) -> str:
 def part_of_gpu(name: str, instance_type: str = "") -> Fraction:
     """Return what one device is of a GPU, from the name of its resource, its DRA class or itself.
 
-    A time-sliced device is nothing, because its name does not tell how many share a GPU; its node may. So is an amount of
+    A time-sliced device or a virtual GPU is nothing, because its name does not tell how many share a GPU; its node may. So is an amount of
     memory or cores, which stands beside the device.
     """
-    if name.endswith(SHARED_SUFFIX) or is_amount(name):
+    if name.endswith(SHARED_SUFFIX) or is_amount(name) or is_virtual(name):
         return Fraction(0)
     profile = profile_of(name) or named_profile(name)
     if profile:
