@@ -277,14 +277,55 @@ _KEY: Final = re.compile(r"""^(?P<indent>[ \t]*)["']?(?P<key>apiVersion|kind)["'
 
 def has_head(text: str) -> bool:
     """Tell whether a document has `apiVersion` and `kind` at its top, although it may be neither YAML nor JSON."""
+    # kubectl reads a byte order mark at the beginning of every document.
+    text = text.replace("\ufeff", "")
+    if _has_composed_head(text):
+        return True
     if not all(key in text for key in HEAD):
         return False
+    text = _LINE_BREAKS.sub("\n", text)
     first = _FIRST_KEY.search(text)
     if first is None:
         return False
     start = first.end() - 1
     keys = _keys_in_braces(text, start) if text[start] == "{" else _keys_in_lines(text, first["indent"])
     return set(HEAD) <= keys
+
+
+# Line breaks of YAML 1.1, which kubectl reads, other than line feeds.
+_LINE_BREAKS: Final = re.compile("\r\n?|[\x85\u2028\u2029]")
+_MOST_EVENTS: Final = 50_000
+_MOST_LEVELS: Final = 100  # libyaml takes a time that grows with the square of the levels
+
+
+def _has_composed_head(text: str) -> bool:
+    """Tell whether YAML begins with a head in any spelling, as far as a text can be parsed; true if it is too long or deep to tell.
+
+    kubectl reads a text up to a place at which another reader fails, and a key may be escaped, tagged, on a line of its own or
+    an alias. An alias or a merge may be each part of the head.
+    """
+    keys: set[str] = set()
+    depth, is_key = 0, True
+    try:
+        for number, event in enumerate(yaml.parse(text, _Loader)):
+            if isinstance(event, yaml.DocumentEndEvent):
+                break
+            if number == _MOST_EVENTS or depth == _MOST_LEVELS:
+                return True
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth == 1 and isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
+                if is_key and isinstance(event, yaml.AliasEvent):
+                    return True
+                if is_key and isinstance(event, yaml.ScalarEvent):
+                    keys.add(event.value)
+                # The end of a collection is where its key or value ends.
+                is_key = is_key if isinstance(event, yaml.CollectionStartEvent) else not is_key
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            if number == 2 and not isinstance(event, yaml.MappingStartEvent):
+                return False
+    except yaml.YAMLError:
+        pass  # what was read before it counts
+    return set(HEAD) <= keys or "<<" in keys
 
 
 def _keys_in_braces(text: str, start: int) -> set[str]:

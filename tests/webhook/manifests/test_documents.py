@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES
-from gpugate.webhook.manifests.documents import Document, read_bytes, read_text
+from gpugate.webhook.manifests.documents import Document, has_head, read_bytes, read_text
 from gpugate.webhook.manifests.problems import Problem
 
 
@@ -146,3 +146,43 @@ def test_of_very_many_notes_on_one_document_the_first_are_told_and_the_others_co
 
     assert len(found) == 101
     assert found[-1].message == "4,899 more of the same kind in this document"
+
+
+POD = "apiVersion: v1\nkind: Pod\n"
+# kubectl reads each of these as a Pod; gpugate reports that it cannot read what follows, and must not pass the file over.
+HEADS = {
+    "plain": POD,
+    "carriage returns": POD.replace("\n", "\r"),
+    "next lines": POD.replace("\n", "\x85"),
+    "line separators": POD.replace("\n", "\u2028"),
+    "a byte order mark": f"\ufeff{POD}",
+    "a byte order mark behind a separator": f"---\n\ufeff{POD}",
+    "escapes": '"\\x6bind": Pod\n"api\\u0056ersion": v1\n',
+    "keys on lines of their own": "? kind\n: Pod\n? apiVersion\n: v1\n",
+    "tags and anchors": "!!str kind: Pod\n&a apiVersion: v1\n",
+    "an alias": "x: &k kind\n*k : Pod\napiVersion: v1\n",
+    "a merge": "x: &m {kind: Pod, apiVersion: v1}\n<<: *m\n",
+    "braces": '{"\\u006bind": Pod, apiVersion: v1}\n',
+    "behind collections": "metadata: {a: [b, {c: d}]}\n? [x]\n: [y]\nkind: Pod\napiVersion: v1\n",
+    "very long": "x: [" + "a, " * 100_000 + "]\n" + '"\\x6bind": Pod\n"api\\u0056ersion": v1\n',
+}
+NO_HEADS = {
+    "nothing": "",
+    "text": "kind and apiVersion",
+    "one key": "kind: x\n",
+    "inside another object": "a: {kind: x, apiVersion: y}\n",
+    "inside a list": "- kind: x\n  apiVersion: y\n",
+    "as values": "a: kind\nb: apiVersion\n",
+    "one of them inside": "apiVersion: v1\na: {kind: b}\n",
+}
+
+
+@pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
+@pytest.mark.parametrize("rest", ["", "...\nx", "a: [\n", "a: 'b\n"], ids=["whole", "ended", "open", "quoted"])
+def test_a_head_is_found_in_any_spelling_before_the_place_that_cannot_be_read(head: str, rest: str) -> None:
+    assert has_head(head + rest)
+
+
+@pytest.mark.parametrize("text", NO_HEADS.values(), ids=NO_HEADS)
+def test_other_texts_have_no_head(text: str) -> None:
+    assert not has_head(text)
