@@ -227,7 +227,7 @@ class _Collected:
                 continue
             nodeids = reaching.affordable(reaching.of(number), self._budget)
             if nodeids:
-                run = self._forked(number, [items[nodeid] for nodeid in nodeids])
+                run = self._forked(number, [(items[nodeid], tests[nodeid].seconds) for nodeid in nodeids])
                 runs.append((number, _seconds(nodeids, tests), run))
             elif number not in imported:
                 self._tell(number, UNREACHED)
@@ -246,12 +246,16 @@ class _Collected:
         (self._scratch / "answer.json").write_text(json.dumps({"outcomes": results, "again": again}))
         return True
 
-    def _forked(self, number: int, items: list[pytest.Item]) -> Callable[[], int]:
+    def _forked(self, number: int, timed: list[tuple[pytest.Item, float]]) -> Callable[[], int]:
+        items = [item for item, _ in timed]
+
         def run() -> int:
             _activate(number)
             self._failed = False
             try:
-                for item, following in zip(items, [*items[1:], None], strict=True):
+                for (item, seconds), following in zip(timed, [*items[1:], None], strict=True):
+                    # For each test: one that waits for ever would use the time of all.
+                    signal.setitimer(signal.ITIMER_REAL, _patience(seconds))
                     item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
                     if self._failed:
                         items[0].session._setupstate.teardown_exact(None)
@@ -450,7 +454,7 @@ def _tried(runs: Iterable[_Run], tell: Tell, jobs: int, scratch: Path) -> dict[i
         pid = os.fork()
         if pid == 0:
             os.setsid()
-            limit = _PATIENCE_SECONDS + _PATIENCE_FACTOR * seconds
+            limit = _patience(seconds)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.setitimer(signal.ITIMER_REAL, limit)
             resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 5))
@@ -461,6 +465,11 @@ def _tried(runs: Iterable[_Run], tell: Tell, jobs: int, scratch: Path) -> dict[i
     while running:
         reap()
     return results
+
+
+def _patience(seconds: float) -> float:
+    """Return how long may last what took so many seconds when it was recorded."""
+    return _PATIENCE_SECONDS + _PATIENCE_FACTOR * seconds
 
 
 def _end_below(room: Path) -> None:

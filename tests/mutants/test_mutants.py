@@ -66,6 +66,23 @@ def test_what_has_no_mutants(source: str) -> None:
     assert found(source) == []
 
 
+@pytest.mark.parametrize(
+    ("source", "at_import"),
+    [
+        ("A = 1", True),
+        ("class A:\n    b = 1", True),
+        ("def f(a=1): pass", True),
+        ("A = [1 for b in c]", True),
+        ("def f():\n    a = 1", False),
+        ("class A:\n    async def f():\n        a = 1", False),
+        ("A = lambda: 1", False),
+        ("def f():\n    class A:\n        b = 1", False),
+    ],
+)
+def test_what_only_an_import_evaluates(source: str, at_import: bool) -> None:  # noqa: FBT001 -- a table's column
+    assert [mutant.at_import for mutant in found(source)] == [at_import]
+
+
 SOURCE = '''"""A module."""
 
 from __future__ import annotations
