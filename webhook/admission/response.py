@@ -37,7 +37,7 @@ def plain(text: str) -> str:
     """Write control, bidirectional and other unprintable characters as Python's escapes."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in text)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def cut(text: str, length: int) -> str:
