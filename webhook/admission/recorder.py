@@ -67,8 +67,8 @@ _MOST_REMEMBERED: Final = 20_000
 _OBJECTS_AT_ONCE: Final = 8
 # The volume that the API server adds for the token of a ServiceAccount has a random name.
 _TOKEN_VOLUME: Final = re.compile(rb"kube-api-access-[a-z0-9]{5}")
-# What is different in each write of an object.
-_VERSIONS: Final = frozenset({"creationTimestamp", "generation", "managedFields", "resourceVersion", "uid"})
+# What is different in each write of an object, beside the managed fields, which are not recorded.
+_VERSIONS: Final = frozenset({"creationTimestamp", "generation", "resourceVersion", "uid"})
 
 
 class SnapshotSource(Protocol):
