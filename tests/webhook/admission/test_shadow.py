@@ -356,6 +356,12 @@ class TestEvaluated:
         worker.loop.run(60)
         assert worker.observed.results == ["dropped"]
 
+    def test_the_first_review_of_other_policies_in_force_is_evaluated(self, worker: Worker) -> None:
+        worker.gate.use(rules("audit", "newer"))
+        worker.review()
+        worker.loop.run(60)
+        assert (worker.observed.results, worker.document["current"]) == (["evaluated"], "newer")
+
     @pytest.mark.parametrize(
         ("phase", "pairs"),
         [
