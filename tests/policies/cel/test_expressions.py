@@ -737,3 +737,33 @@ def test_the_work_of_an_expression_is_bounded(expression: str) -> None:
 
     with pytest.raises(EvaluationError, match=r"it takes more than 100,000 steps|a value is too large"):
         compiled.run(Scope({"object": MANY}))
+
+
+@pytest.mark.parametrize(
+    ("expression", "gives"),
+    [
+        ("object.map(x, 'abcdefgh').join('').replace('a', object.map(x, 'abcdefgh').join(''), 0).size() == 8000", True),
+        (
+            "object.map(x, 'abcdefgh').join('').replace('a', object.map(x, 'abcdefgh').join(''), 1).size() == 15999",
+            True,
+        ),
+    ],
+)
+def test_replacements_that_are_not_made_cost_nothing(expression: str, gives: object) -> None:
+    assert compile_expression(expression, ENVIRONMENT, gives=BOOL).run(Scope({"object": MANY})) is gives
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "optional.of(5).optFlatMap(x, [][0]).hasValue()",
+        "[][0].optMap(x, x).hasValue()",
+        "[][0].optFlatMap(x, x).hasValue()",
+    ],
+)
+def test_an_element_of_an_empty_list_may_be_optional(expression: str) -> None:
+    """The element has any type when the expression is compiled."""
+    compiled = compile_expression(expression, ENVIRONMENT, gives=BOOL)
+
+    with pytest.raises(EvaluationError):
+        compiled.run(Scope({"object": MANY}))
