@@ -281,3 +281,13 @@ def test_no_content_of_an_object_is_kept() -> None:
     )
     assert [pair.candidate for pair in table.add(Phase.VALIDATE, req, found, TIME)] == ["deny"]
     assert b"do-not-tell-this" not in msgspec.json.encode(shadowed(table))
+
+
+def test_a_counted_table_does_not_change() -> None:
+    table = ShadowTable()
+    list(table.add(Phase.VALIDATE, request(), [Pair("pods/x", "warn", "deny", "m")], TIME))
+    document = shadowed(table)
+    (owner,) = document.owners
+    for part in (document, owner, owner.requests[0], owner.pairs[0], owner.pairs[0].sample):
+        with pytest.raises(AttributeError):
+            setattr(part, part.__struct_fields__[0], None)
