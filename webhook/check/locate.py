@@ -56,7 +56,8 @@ class Locator:
             for finding in outcome.findings:
                 written = _unsealed(finding) if verdict.request.is_template else finding
                 yield self._finding(manifest, written, name, root)
-            yield from self._patches(manifest, outcome, name, root)
+            if outcome.patches or outcome.template_patches:
+                yield from self._patches(manifest, outcome, name, root)
             if outcome.error:
                 message = f"the policy failed on this object: {outcome.error}"
                 location = self._locate(manifest, ())

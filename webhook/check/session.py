@@ -516,9 +516,9 @@ class LocalSession:
                 )
             self._results.exemptions |= self._exemptions.of(verdict)
             for outcome in verdict.outcomes:
-                reasons = (str(decoded(reason)) for reason in dict.fromkeys(outcome.skipped))
-                self._results.skipped.update((outcome.policy, reason) for reason in reasons)
                 if outcome.skipped:
+                    reasons = (str(decoded(reason)) for reason in dict.fromkeys(outcome.skipped))
+                    self._results.skipped.update((outcome.policy, reason) for reason in reasons)
                     blind.add(outcome.policy)
         every = [*findings, *(refusal.finding for refusal in refused)]
         suppressed: list[Suppressed] = []

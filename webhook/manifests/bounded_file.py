@@ -40,10 +40,13 @@ def read_regular(path: Path, limit: int) -> bytes:
         raise OSError(errno.EINVAL, wrong, str(path)) from None
     try:
         # Asked of what is open, because a name can get another meaning between two questions.
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "is not a regular file", str(path))
         parts, left = [], limit + 1
-        while left > 0 and (part := os.read(descriptor, min(left, _PART))):
+        # One byte more than the file has, so that the first call reads it; it may grow meanwhile.
+        wanted = min(status.st_size + 1, _PART)
+        while left > 0 and (part := os.read(descriptor, min(left, wanted))):
             parts.append(part)
             left -= len(part)
     finally:

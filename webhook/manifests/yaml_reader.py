@@ -33,6 +33,8 @@ Scalar: TypeAlias = str | int | float | bool | None
 
 # The first characters that may begin something else than a string; the empty scalar is null.
 HINTS: Final = frozenset("+-0123456789.yYnNtTfFoO~")
+# Those of numbers; what begins with another hint is something else than a string only as a whole word.
+_NUMERIC: Final = frozenset("+-0123456789.")
 
 _TRUE = ("y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE")
 _FALSE = ("n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE")
@@ -79,7 +81,7 @@ def read_scalar(text: str) -> Scalar:
     """
     if text in _WORDS:
         return _WORDS[text]
-    if text[:1] not in HINTS:
+    if text[:1] not in _NUMERIC:
         return text
     if text in _NOT_FINITE:
         return _NOT_FINITE[text]
@@ -325,11 +327,13 @@ class _Builder:
 
     def build(self, loader: Any) -> Json:  # Any: PyYAML's loaders have no common type
         documents = 0
+        get_event, scalar = loader.get_event, yaml.ScalarEvent
         while True:
-            event = loader.get_event()
+            event = get_event()
             kind = type(event)
-            if kind is yaml.ScalarEvent:
-                self._scalar(event)
+            if kind is scalar:
+                if not self._text(event):
+                    self._scalar(event)
             elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
                 self._open({} if kind is yaml.MappingStartEvent else [], event)
             elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
@@ -342,6 +346,36 @@ class _Builder:
                     raise _error(event, "kubectl does not read what follows `...`", "begin each document with ---")
             elif kind is yaml.StreamEndEvent:
                 return self._root
+
+    def _text(self, event: Any) -> bool:
+        """Add a scalar that is certainly a text, as most are; tell whether it is. What `_scalar` does takes three times as long."""
+        text = event.value
+        if event.tag is not None or event.anchor is not None or not self._stack or self._nodes >= MAX_NODES:
+            return False
+        if event.implicit[0]:
+            first = text[:1]
+            if first in HINTS and (first in _NUMERIC or text in _WORDS):
+                return False
+            if not text or text == "<<" or (self._flow_from and "?" in text):
+                return False
+        frame = self._stack[-1]
+        value = frame.value
+        if type(value) is list:
+            value.append(text)
+        elif frame.key is None:
+            key = sys.intern(text)
+            if key in value:  # perhaps twice
+                return False
+            frame.key = key
+        elif frame.merging:
+            return False
+        else:
+            value[frame.key] = text
+            if frame.merged:
+                frame.merged.discard(frame.key)
+            frame.key = None
+        self._nodes += 1
+        return True
 
     def _scalar(self, event: Any) -> None:
         value: Scalar = event.value
