@@ -17,7 +17,7 @@ from gpugate.policies.engine.verdict import Finding, line_of
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind
 from gpugate.policies.sdk.objects import Operation as AdmissionOperation
-from gpugate.webhook.admission.decisions import DENY, ERROR, MUTATE, RECORD, SKIP, WARN
+from gpugate.webhook.admission.decisions import MUTATE, OUTCOME_DECISIONS, outcome_decisions
 from gpugate.webhook.admission.review import KIND
 from gpugate.webhook.registration.probe import ANNOTATION, NONCE, answer
 
@@ -275,18 +275,9 @@ def _annotations(notable: Sequence[Outcome]) -> dict[str, str]:
 
     `notable` are the outcomes that are not empty.
     """
-    if not notable:
-        return {}
-    by_key = {
-        DENY: [o.policy for o in notable if _reaches(o, Stance.ENFORCE)],
-        MUTATE: [o.policy for o in notable if o.patches],
-        WARN: [o.policy for o in notable if _reaches(o, Stance.WARN)],
-        RECORD: [o.policy for o in notable if _reaches(o, Stance.AUDIT)],
-        SKIP: [o.policy for o in notable if o.skipped],
-        ERROR: [o.policy for o in notable if o.error],
-    }
-    return {key: listed(policies, _LONGEST_ANNOTATION) for key, policies in by_key.items() if policies}
-
-
-def _reaches(outcome: Outcome, mode: Stance) -> bool:
-    return any(finding.stance is mode for finding in outcome.findings)
+    by_key: dict[str, list[str]] = {}
+    for outcome in notable:
+        # A response of either phase names what would deny.
+        for key in outcome_decisions(outcome, Phase.VALIDATE):
+            by_key.setdefault(key, []).append(outcome.policy)
+    return {key: listed(by_key[key], _LONGEST_ANNOTATION) for key in OUTCOME_DECISIONS if key in by_key}
