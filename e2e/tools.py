@@ -250,7 +250,7 @@ if __name__ == "__main__":
         elif sys.argv[1:] == ["prometheus"]:
             build(METRICS, ())
         elif sys.argv[1:] == ["peers"]:
-            build(PEERS, (GATEKEEPER,))
+            build((*PEERS, CONDITIONS), (GATEKEEPER,))
         else:
             build()
     except ToolsError as error:

@@ -23,7 +23,7 @@ class FiguresError(Exception):
 class Figure:
     """A quantity measured several times, in its unit.
 
-    Units: us, ms, s, MB, `/s` (more is better), x (a ratio) and % (a circumstance of the measurement: not compared).
+    Units: us, ms, s, MB, count, `/s` (more is better), x (a ratio) and % (a circumstance of the measurement: not compared).
     """
 
     name: str

@@ -5,7 +5,8 @@ API server with the same five rules as ValidatingAdmissionPolicies. Reviews are 
 connections that stay open, and as Pods with `dryRun=All` through the API server, which asks one of them at a time. Each
 repetition measures all in turns, so that a slow minute of the machine affects all of them.
 
-`--unmatched` measures instead what a Pod that requests no GPU costs the API server.
+`--unmatched` measures instead what a Pod that requests no GPU costs the API server, and `--conditions` what the match
+conditions of each entry take of that, without a server.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,9 +35,10 @@ from cluster.process import ProcessError
 from cluster.served_webhook import served_webhook
 from figures import Measured, figure
 from load_generator import LoadError, Target, keep_alive
+from oracle.process import Oracle
 from processes import cpu_seconds, memory, tree
 
-from tools import GATEKEEPER_VERSION, KUBERNETES, ToolsError
+from tools import CONDITIONS, GATEKEEPER_VERSION, KUBERNETES, ToolsError, path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -93,7 +95,8 @@ def main() -> int:
     sys.stdout.write(f"Kubernetes {KUBERNETES}, Gatekeeper {GATEKEEPER_VERSION}, {args.repetitions} repetitions\n")
     measured = []
     try:
-        for each in (measure_unmatched if args.unmatched else measure)(args.repetitions):
+        measuring = measure_conditions if args.conditions else measure_unmatched if args.unmatched else measure
+        for each in measuring(args.repetitions):
             measured.append(each.figure)
             sys.stdout.write(f"  {figures.line(each)}\n")
             sys.stdout.flush()
@@ -127,6 +130,12 @@ def measure_unmatched(repetitions: int) -> Iterator[Measured]:
                 if repetition >= 0:
                     runs[key].append(value)
     yield from unmatched.measured(_GENERATED, (_GENERATED, _SHORT, _NATIVE, _THEIRS), runs)
+
+
+def measure_conditions(repetitions: int) -> Iterator[Measured]:
+    """Measure the match conditions of each entry for Pods."""
+    with closing(Oracle(path(CONDITIONS.name))) as oracle:
+        yield from unmatched.conditions(oracle, repetitions)
 
 
 class _Cluster:
@@ -374,6 +383,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--unmatched", action="store_true", help="measure what a Pod that requests no GPU costs the API server"
     )
+    parser.add_argument("--conditions", action="store_true", help="measure the match conditions of each entry for Pods")
     parser.add_argument("--save", type=Path, metavar="FILE", help="keep the figures, as JSON")
     return parser
 

@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING, Any, Final
 from figures import Measured, figure
 from processes import cpu_seconds
 
+from gpugate.policies.engine.config import PolicyConfig
+from gpugate.webhook.registration.entries import RiskGroup, entries, whole_catalogue
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
+    from oracle.process import Oracle
+
 REQUESTS: Final = 2000
+# So short that other processes disturb few rounds, of which the fastest counts.
+_ROUNDS: Final = 200
+_EVALUATIONS: Final = 10
 # The share of the API server's CPU time that match conditions may add.
 _MOST: Final = 1.05
 
@@ -83,6 +91,34 @@ def measure(
         without.append(taken())
         found[f"{name} unmatched times"] = found[f"{name} unmatched"] / (sum(without[-2:]) / 2)
     return found | {"nothing unmatched": sum(without) / len(without)}
+
+
+def conditions(oracle: Oracle, runs: int) -> Iterator[Measured]:
+    """Measure what the match conditions of each entry for Pods take, with the API server's code and without a server.
+
+    An entry with the condition `true` shows what is not theirs: the object is converted for each entry. Allocations do not
+    depend on how busy the machine is.
+    """
+    ruleset = whole_catalogue(PolicyConfig())
+    of_pods = {
+        entry.name: [condition["expression"] for condition in entry.conditions]
+        for phase in ("mutate", "validate")
+        for entry in entries(ruleset, phase)
+        if entry.group is RiskGroup.PODS
+    }
+    for name, expressions in {"true": ["true"], **of_pods}.items():
+        about = {
+            "expressions": expressions,
+            "object": pod("shop"),
+            "user": "alice",
+            "resource": "pods",
+            "operation": "CREATE",
+            "rounds": _ROUNDS,
+            "evaluations": _EVALUATIONS,
+        }
+        found = [oracle.ask("measure", about) for _ in range(runs)]
+        yield Measured(figure(f"no GPU: {name}", [each["ns"] / 1e9 for each in found], "us"))
+        yield Measured(figure(f"no GPU: {name}, allocations", [each["allocations"] for each in found], "count"))
 
 
 def measured(ours: str, names: tuple[str, ...], runs: Mapping[str, list[float]]) -> Iterator[Measured]:
