@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 # A comment has at most 65,536 characters and a step's summary 1 MiB; these lines stay far below both.
 _MOST_ROWS: Final = 200
 _ORDER: Final = list(Severity)
-_MARKUP: Final = re.compile(r"([\\`*_\[\]<>|#@~&])")
+_MARKUP: Final = re.compile(r"([\\`*_\[\]<>|#~&])")
+# What may begin a mention or a reference. Both are found in the rendered text (`MentionFilter` of html-pipeline), where a
+# backslash is gone; a space without width ends them there.
+_REFERENCE: Final = re.compile("[@#]")
+_NO_WIDTH: Final = "&#8203;"
 
 
 def write(report: Report, seconds: float | None = None) -> str:
@@ -63,5 +67,5 @@ def _fix(finding: Located) -> Iterator[str]:
 
 
 def escaped(text: str) -> str:
-    """Escape all syntax of Markdown, HTML and mentions."""
-    return _MARKUP.sub(r"\\\1", plain(text))
+    """Escape all syntax of Markdown and HTML, mentions, and references to issues."""
+    return _REFERENCE.sub(rf"\g<0>{_NO_WIDTH}", _MARKUP.sub(r"\\\1", plain(text)))

@@ -39,7 +39,7 @@ def test_text_from_a_file_is_no_markup(denial: Located) -> None:
     (row,) = [line for line in markdown.write(Report((evil,))).splitlines() if line.startswith("| error")]
 
     assert row == (
-        r"| error | \<img\>\|.yaml:1<br>Pod/ml/trainer | \@team \[x\](y) \`z\` \#1" + "\ufffd"
+        r"| error | \<img\>\|.yaml:1<br>Pod/ml/trainer | @&#8203;team \[x\](y) \`z\` \#&#8203;1" + "\ufffd"
         r"\| a \| (`pods/missing-gpu-toleration`) |"
     )
 
