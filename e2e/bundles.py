@@ -7,9 +7,9 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
+from bundled_policies import FILES
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from own_policies import FILES
 from webhook_process import GPUGATE
 
 if TYPE_CHECKING:

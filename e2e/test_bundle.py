@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from bundled_policies import H100, MANY, on_h100, with_gpus
 from bundles import Publisher, write_keys
-from own_policies import H100, MANY, on_h100, with_gpus
 
 from gpugate.certs.pki import certificate_authority
 from gpugate.webhook.bundle.artifact import EMPTY

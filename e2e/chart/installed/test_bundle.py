@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from bundled_policies import MANY, MANY_GPUS, OBJECTS, with_gpus
 from bundles import Publisher
 from chart.installed.release import NAME
 from chart.installed.requests import eventually, refusal
 from chart.installed.test_documented import blocks
 from cluster.namespaces import make_namespace
-from own_policies import MANY, MANY_GPUS, OBJECTS, with_gpus
 from violating import deployment
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import threading
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
+from bundled_policies import FILES, H100, H100_SELECTED, MANY_GPUS, OBJECTS, on_h100, with_gpus
 from chart.installed.requests import eventually, plain_pod, refusal
 from cluster.namespaces import make_namespace
-from own_policies import FILES, H100, H100_SELECTED, MANY_GPUS, OBJECTS, on_h100, with_gpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
