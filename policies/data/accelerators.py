@@ -8,9 +8,9 @@ v0.34 (`cmd/gpu_plugin`), HAMi v2.7 (`docs/config.md`: gpumem, gpumem-percentage
 
 Of GPUs for virtual machines, Kata containers and shared GPUs: NVIDIA GPU Operator documentation, "GPU Operator with
 KubeVirt" (`nvidia.com/GRID_P4-1Q`, `nvidia.com/NVIDIA_A10-12Q`, and the device in the database of PCI IDs for a whole GPU, such
-as `GA102GL_A10`, `TU104GL_Tesla_T4`, `AD102GL_L40S`) and "Confidential Containers" (`nvidia.com/pgpu`); Volcano v1.13
+as `GA102GL_A10`, `TU104GL_Tesla_T4`, `AD102GL_L40S`) and "Confidential Containers" (`nvidia.com/pgpu`); Volcano
 (`pkg/scheduler/api/devices/nvidia`: `vgpu-number`, `vgpu-memory`, `vgpu-cores`, `gpu-number`, `gpu-memory`); AWS virtual GPU
-device plugin (`k8s.amazonaws.com/vgpu`); AMD k8s-device-plugin v1.31 (`resource_naming_strategy` mixed: `cpx_nps4`). As of
+device plugin (`k8s.amazonaws.com/vgpu`); AMD k8s-device-plugin (`resource_naming_strategy` mixed: `cpx_nps4`). As of
 2026-11-26.
 """
 

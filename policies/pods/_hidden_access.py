@@ -16,10 +16,10 @@ What hands devices out, as read in the sources:
 - AMD container toolkit, `internal/oci/oci.go` (commit 03f5069): `AMD_VISIBLE_DEVICES`.
 - AWS Neuron, `aws-neuronx-oci-hook` in the container documentation: `AWS_NEURON_VISIBLE_DEVICES`.
 
-- The device injector of NRI, `plugins/device-injector` of containerd/nri v0.10, and the plugin of the same name in the NVIDIA
+- The device injector of NRI, `plugins/device-injector` of containerd/nri, and the plugin of the same name in the NVIDIA
   container toolkit (`cmd/nvidia-ctk-installer/.../nri`): annotations of the keys in `_INJECTED`, with `/container.NAME`, `/pod`
   or nothing after them. Their values are lists in YAML: of CDI devices, or of device files with `path`.
-- CRI-O v1.36 `pkg/annotations`: `io.kubernetes.cri-o.Devices`, with the name of a container after a slash, lists device files
+- CRI-O `pkg/annotations`: `io.kubernetes.cri-o.Devices`, with the name of a container after a slash, lists device files
   that the configuration of the node allows.
 
 `CUDA_VISIBLE_DEVICES`, `ROCR_VISIBLE_DEVICES`, `HIP_VISIBLE_DEVICES`, `HABANA_VISIBLE_MODULES` and
