@@ -427,7 +427,7 @@ def without(whole: Concern, other: Concern) -> Concern:
             return AnyOf(tuple(part for part in remaining if part != AnyOf(())))
         case Each(path, where):
             others = other.parts if isinstance(other, AnyOf) else (other,)
-            same = (each.where for each in others if isinstance(each, Each) and each.path == path)
+            same = (part.where for part in others if isinstance(part, Each) and part.path == path)
             return Each(path, without(where, any_of(*same)))
         case _:
             return whole

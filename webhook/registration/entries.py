@@ -258,7 +258,7 @@ def _parts(resources: Iterable[EvaluatedResource]) -> tuple[list[EvaluatedResour
             waiting.append(resource)
         else:
             waiting.append(replace(resource, concern=resource.enforced))
-            rest = without(resource.advised, resource.enforced)
-            if rest != any_of():
-                advised.append(replace(resource, concern=rest & ~resource.enforced))
+            remainder = without(resource.advised, resource.enforced)
+            if remainder != any_of():
+                advised.append(replace(resource, concern=remainder & ~resource.enforced))
     return waiting, advised

@@ -116,7 +116,7 @@ def _written(concern: Concern, around: _Around) -> _Cel:  # noqa: PLR0911 -- one
         case Not(part):
             return _not(_written(part, around._replace(unusual=not around.unusual)))
         case Each(path, where):
-            return _all_of([*_present(path, around), *_each(path, where, around)])
+            return _all_of([*_present(path, around), *_element(path, where, around)])
         case Key(path, like):
             return _all_of([*_present(path, around), _key(path, like, around)])
         case Text(path, like, most):
@@ -197,30 +197,30 @@ def _present(path: str, around: _Around) -> list[_Cel]:
     return [_Cel(f"has({parent})") for parent in parents if parent not in around.present]
 
 
-def _each(path: str, where: Concern, around: _Around) -> Iterator[_Cel]:
+def _element(path: str, where: Concern, around: _Around) -> Iterator[_Cel]:
     """Write that a concern holds for an element of a list that exists."""
     items = f"{around.name}.{path}"
     if where == EVERY_OBJECT:
         yield _Cel(f"{items} != null && size({items}) > 0", _AND)
         return
     if around.among:
-        found = _found(items, _written(where, around.inside(items, counted=True)), around)
-        yield _any_of([*_uncounted(path, MOST_INNER_ELEMENTS, around), found])
+        matching = _any_fits(items, _written(where, around.inside(items, counted=True)), around)
+        yield _any_of([*_uncounted(path, MOST_INNER_ELEMENTS, around), matching])
         return
     # A list that is required is null where the sender left it out (`json` tags without omitempty).
     yield _Cel(f"{items} != null")
-    totals = [(_total(items, each, around.variable), most) for each, most in walked(where)]
+    totals = [(_total(items, inner, around.variable), most) for inner, most in walked(where)]
     # Under a negation, something large in one element has another answer than in all of them together.
     counted = not around.unusual or _negates(where)
-    found = _found(items, _written(where, around.inside(items, counted=counted)), around)
+    matching = _any_fits(items, _written(where, around.inside(items, counted=counted)), around)
     if not around.unusual:
         yield from _within([(f"size({items})", MOST_ELEMENTS), *totals])
-        yield found
+        yield matching
         return
     exceeded = _above(totals)
     if exceeded and not counted:
         exceeded = [_all_of([*_above([(f"size({items})", _FEW)]), _any_of(exceeded)])]
-    yield _any_of([*_above([(f"size({items})", MOST_ELEMENTS)]), *exceeded, found])
+    yield _any_of([*_above([(f"size({items})", MOST_ELEMENTS)]), *exceeded, matching])
 
 
 def _negates(where: Concern) -> bool:
@@ -245,32 +245,34 @@ def _key(path: str, like: tuple[str, ...] | Listed, around: _Around) -> _Cel:
     key = around.inside(members, counted=True)
     if not around.unusual:
         if around.counted:
-            return _found(members, _fits(like, key.name, key), around)
+            return _any_fits(members, _fits(like, key.name, key), around)
         few = _within([(f"size({members})", MOST_KEYS)])
-        return _any_of([*named, _all_of([*few, _found(members, _any_of(_compared(like, key.name, key)), around)])])
+        return _any_of([*named, _all_of([*few, _any_fits(members, _any_of(_compared(like, key.name, key)), around)])])
     size = f"size({members})"
     many = _uncounted(path, MOST_KEYS, around) if around.among else _above([(size, MOST_KEYS)])
     if like is not Listed.ACCELERATOR_RESOURCES:
-        return _any_of([*many, _found(members, _fits(like, key.name, key), around)])
+        return _any_of([*many, _any_fits(members, _fits(like, key.name, key), around)])
     ordinary = _Cel(f"!{members}.all({key.name}, {key.name} in [{names(_ORDINARY)}])")
-    found = _found(members, _fits(known(like), key.name, key), around)
-    unknown = _all_of([ordinary, _any_of([*many, found])])
-    return _apart(_any_of([unknown, *_own(like, key.name, around, lambda matches: _found(members, matches, around))]))
+    matching = _any_fits(members, _fits(known(like), key.name, key), around)
+    unknown = _all_of([ordinary, _any_of([*many, matching])])
+    return _apart(
+        _any_of([unknown, *_own(like, key.name, around, lambda matches: _any_fits(members, matches, around))])
+    )
 
 
 def _text(path: str, like: tuple[str, ...] | Listed, most: int, around: _Around) -> _Cel:
     """Write that a string, which is empty where it is missing, has a name or fits a pattern."""
     if is_exact(like):
         return _equals(f"{_optional(around.name, path)}.orValue('')", exact(like))
-    found, present = _fits(like, f"{around.name}.{path}", around, most), _present(path, around)
-    return _any_of([_not(_all_of(present)), found]) if _fits_nothing(like) else _all_of([*present, found])
+    matching, present = _fits(like, f"{around.name}.{path}", around, most), _present(path, around)
+    return _any_of([_not(_all_of(present)), matching]) if _fits_nothing(like) else _all_of([*present, matching])
 
 
 def _fits(like: tuple[str, ...] | Listed, text: str, around: _Around, most: int = MOST_CHARACTERS) -> _Cel:
     """Write that a string is one of some names, or fits one of the patterns among them."""
     named = [_equals(text, exact(like))] if exact(like) else []
-    found = _any_of(named if is_exact(like) else [*named, *_compared(like, text, around, most)])
-    return _apart(found) if isinstance(like, Listed) else found
+    matching = _any_of(named if is_exact(like) else [*named, *_compared(like, text, around, most)])
+    return _apart(matching) if isinstance(like, Listed) else matching
 
 
 def _compared(like: tuple[str, ...] | Listed, text: str, around: _Around, most: int = MOST_CHARACTERS) -> list[_Cel]:
@@ -279,15 +281,15 @@ def _compared(like: tuple[str, ...] | Listed, text: str, around: _Around, most: 
         _like(text, pattern) for pattern in (known(like) if isinstance(like, Listed) else like) if "*" in pattern
     ]
     if around.unusual:
-        found = [*_above([(f"size({text})", most)]), *starred]
+        matching = [*_above([(f"size({text})", most)]), *starred]
     else:
-        found = [_all_of([*_within([(f"size({text})", most)]), _any_of(starred)])] if starred else []
+        matching = [_all_of([*_within([(f"size({text})", most)]), _any_of(starred)])] if starred else []
     # The platform's own come last and in a form of their own, because the Helm chart learns of them when it is
     # rendered; so everything else, parentheses too, is the same whether there are any or not.
     if isinstance(like, Listed):
         short = _within([(f"size({text})", most)])
-        found += _own(like, text, around, lambda each: each if around.unusual else _all_of([*short, each]))
-    return found
+        matching += _own(like, text, around, lambda part: part if around.unusual else _all_of([*short, part]))
+    return matching
 
 
 def _own(like: Listed, text: str, around: _Around, written: Callable[[_Cel], _Cel]) -> list[_Cel]:
@@ -313,7 +315,7 @@ def _total(items: str, path: str, variable: str) -> str:
     return f"{items}.map({variable}, size({_optional(variable, path)}.orValue([]))).sum()"
 
 
-def _found(items: str, where: _Cel, around: _Around) -> _Cel:
+def _any_fits(items: str, where: _Cel, around: _Around) -> _Cel:
     # What `exists` costs is half as much again.
     return _Cel(f"size({items}.filter({around.variable}, {where.text})) > 0")
 
@@ -446,6 +448,6 @@ def wanted(concern: Concern, platform: Platform) -> str:
     if not isinstance(concern, AllOf) or not isinstance(concern.parts[-1], Not):
         return alternatives(concern, platform)
     *parts, excluded = concern.parts
-    rest = parts[0] if len(parts) == 1 else AllOf(tuple(parts))
-    first = "" if rest == EVERY_OBJECT else f"(\n{alternatives(rest, platform)}\n) &&\n"
+    remainder = parts[0] if len(parts) == 1 else AllOf(tuple(parts))
+    first = "" if remainder == EVERY_OBJECT else f"(\n{alternatives(remainder, platform)}\n) &&\n"
     return f"{first}{alternatives(excluded, platform)}"
