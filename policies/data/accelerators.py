@@ -16,6 +16,16 @@ device plugin (`k8s.amazonaws.com/vgpu`); AMD k8s-device-plugin (`resource_namin
 
 from __future__ import annotations
 
+# Those of vendors with few resources, which have no shorter patterns.
+_OTHERS = (
+    "habana.ai/gaudi",
+    "aws.amazon.com/neuron",
+    "aws.amazon.com/neuroncore",
+    "aws.amazon.com/neurondevice",
+    "google.com/tpu",
+    "gpu.intel.com/*",
+)
+
 # Extended resources of accelerators. `*` stands for any run of characters.
 RESOURCES = (
     "nvidia.com/gpu",
@@ -34,27 +44,17 @@ RESOURCES = (
     "k8s.amazonaws.com/vgpu",
     "amd.com/gpu",
     "amd.com/*_nps*",
-    "habana.ai/gaudi",
-    "aws.amazon.com/neuron",
-    "aws.amazon.com/neuroncore",
-    "aws.amazon.com/neurondevice",
-    "google.com/tpu",
-    "gpu.intel.com/*",
+    *_OTHERS,
 )
 
 # Few patterns that cover the resources above. The API server compares every resource of a Pod with each of them, and what that
-# costs is limited. They also cover resources of the same vendors that are no accelerators, such as those for RDMA.
+# costs is limited. They also cover resources of the same vendors that are not accelerators, such as those for RDMA.
 COVERING = (
     "nvidia.com/*",
     "volcano.sh/*",
     "k8s.amazonaws.com/vgpu",
     "amd.com/*",
-    "habana.ai/gaudi",
-    "aws.amazon.com/neuron",
-    "aws.amazon.com/neuroncore",
-    "aws.amazon.com/neurondevice",
-    "google.com/tpu",
-    "gpu.intel.com/*",
+    *_OTHERS,
 )
 
 # Amounts of memory or cores of a device, and access for monitoring, which do not count as devices.

@@ -77,8 +77,8 @@ _T = TypeVar("_T")
 class Source:
     """A directory or bucket with tables, and how long it may take to answer.
 
-    A bucket does not answer at all more often than it is slow, and a report asks for thousands of files. A source that did not
-    answer once is therefore not asked again.
+    A report asks for thousands of files, and a bucket that misses one limit will usually miss the others. It is therefore not
+    asked again.
 
     Attributes:
         name: the path or URL, without credentials.
@@ -112,7 +112,7 @@ class Source:
         """Return the answer to a request, which gets the file system, and raise what it raises.
 
         Raises:
-            SourceError: there is no answer in time, or there was none before.
+            SourceError: the source does not answer in time, or did not before.
         """
         if not self._is_lost:
             try:

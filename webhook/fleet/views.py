@@ -184,7 +184,8 @@ def _groups(money: Any, dimension: str, usd: str | None) -> Any:
 _OBJECT: Final = ("cluster", "run_id", "api_version", "kind", "namespace", "name")
 
 
-_KNOWN: Final = ("busy", "under-used", "parked", "idle", "doubtful")
+# Verdict of a GPU -> the column of the GPUs that have it.
+_USES: Final = {verdict: verdict.replace("-", "_") for verdict in ("busy", "under-used", "parked", "idle", "doubtful")}
 
 
 def _gpus(tables: Mapping[str, Any], current: Any) -> Any:
@@ -197,12 +198,12 @@ def _gpus(tables: Mapping[str, Any], current: Any) -> Any:
     devices = tables["gpus"]
     devices = devices.group_by(list(_OBJECT)).aggregate(
         **{
-            verdict.replace("-", "_"): ibis.ifelse(devices.verdict == verdict, devices.gpus, 0.0).sum()
-            for verdict in _KNOWN
+            column: ibis.ifelse(devices.verdict == verdict, devices.gpus, 0.0).sum()
+            for verdict, column in _USES.items()
         }
     )
     used = objects.left_join(devices, list(_OBJECT))
-    known = {name: used[name].coalesce(0.0) for name in (verdict.replace("-", "_") for verdict in _KNOWN)}
+    known = {column: used[column].coalesce(0.0) for column in _USES.values()}
     unknown = used.gpus - sum(known.values(), ibis.literal(0.0))
     return used.select(
         "cluster", "region", "team", "usd", "idle_usd", "parked_usd", model=used.gpu_model, allocated=used.gpus, **known,
@@ -212,7 +213,7 @@ def _gpus(tables: Mapping[str, Any], current: Any) -> Any:
 
 
 def _by_model(gpus: Any, by: list[str], **others: Any) -> Any:
-    sums = ("allocated", *(verdict.replace("-", "_") for verdict in _KNOWN), "unknown", "usd", "idle_usd", "parked_usd")
+    sums = ("allocated", *_USES.values(), "unknown", "usd", "idle_usd", "parked_usd")
     groups = gpus.group_by([*by, "model"]).aggregate(**others, **{name: gpus[name].sum() for name in sums})
     lost = groups.idle_usd.coalesce(0.0) + groups.parked_usd.coalesce(0.0)
     # Engines add up floats in different orders, so sums that are equal differ in their last digits.

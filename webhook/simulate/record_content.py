@@ -96,7 +96,7 @@ class Snapshots:
 
     @property
     def last(self) -> Facts | None:
-        """The last complete snapshot; None if there is none."""
+        """The last complete snapshot, if any."""
         return self._first(reversed(self._files))
 
     def _first(self, files: Iterable[Path]) -> Facts | None:
