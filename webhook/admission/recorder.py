@@ -263,8 +263,10 @@ class Recorder:
 
     def _put_repeated(self, known: _Known) -> bool:
         """Queue the count of a review; return whether there is one, and room for it."""
+        if not known.more:
+            return False
         line = encode(Repeated(known.id, known.more, known.last))
-        return known.more > 0 and self._writer.put(self._file, line, known.last, 0)
+        return self._writer.put(self._file, line, known.last, 0)
 
     def _begin_snapshot(self, now: dt.datetime) -> None:
         """Begin a snapshot if one is due; it is written while the worker is idle."""
