@@ -179,7 +179,10 @@ def audit(findings: int = 120) -> AuditReport:
             unbounded=(
                 Unbounded(pool, "has no limit for nvidia.com/gpu", None),
                 Unbounded(
-                    ObjectName("keda.sh/v1alpha1", "ScaledObject", "team-llm", "chat"), "has no maxReplicaCount", 688.0
+                    ObjectName("keda.sh/v1alpha1", "ScaledObject", "team-llm", "chat"),
+                    "has no maxReplicaCount",
+                    688.0,
+                    "chat",
                 ),
             ),
             wasted=(
@@ -239,7 +242,7 @@ def hostile() -> AuditReport:
         cost=replace(
             cost,
             prices=nasty,
-            unbounded=(Unbounded(name, nasty, 1.0),),
+            unbounded=(Unbounded(name, nasty, 1.0, nasty),),
             wasted=(Wasted(name, nasty, 1.0, None),),
             pools=(PoolUse(nasty, nasty, 1, 2.0, 1.0, None),),
         ),

@@ -70,6 +70,7 @@ class Sums:
     rows: int = 0
     spend: dict[str, float] = field(default_factory=dict)
     teams: dict[str, float] = field(default_factory=dict)
+    policies: dict[str, float] = field(default_factory=dict)
     denied: dict[str, int] = field(default_factory=dict)
 
 
@@ -86,8 +87,8 @@ def write_fleet(path: Path, fleet: Fleet) -> Sums:
         sums.denied[run.cluster] = int(run.tables["runs"]["deny"][0])
         money = run.tables["money"]
         for dimension, name, usd in zip(money["dimension"], money["name"], money["usd"], strict=True):
-            if dimension == "team":
-                sums.teams[name] = sums.teams.get(name, 0.0) + usd
+            of = {"team": sums.teams, "policy": sums.policies}[dimension]
+            of[name] = of.get(name, 0.0) + usd
     return sums
 
 
@@ -177,7 +178,7 @@ def _tables(cluster: str, number: int, objects: Mapping[str, Any]) -> dict[Table
     namespaces = np.where(objects["kind"] == 2, "", np.char.add("ns-", teams))
     actions = _ACTIONS[objects["action"]]
     uses = {name: np.where(objects["use"] == index, objects["usd"], 0.0) for index, name in enumerate(_USES)}
-    unbounded = (objects["kind"] >= 2) & (objects["id"] % 11 == 0)
+    unbounded = (objects["kind"] >= 2) & (objects["id"] % 5 == 0)
     found = np.flatnonzero(objects["findings"])
     rows = {
         "api_version": versions,
@@ -207,7 +208,7 @@ def _tables(cluster: str, number: int, objects: Mapping[str, Any]) -> dict[Table
             "verdict": np.array(VERDICTS)[objects["use"]][held], "reason": ["engine active"] * len(held),
             "gpus": objects["gpus"][held], "usd": objects["usd"][held],
         },
-        "money": _money(objects, teams, policies, uses),
+        "money": _money(objects, teams, policies, {**uses, "unbounded": unbounded}),
         "runs": {
             "schema_name": [SCHEMA], "gpugate": ["0.9.0" if number % 50 else "0.8.0"],
             "cluster_uid": [f"00000000-0000-0000-0000-{number:012}"], "cluster_context": [cluster],
@@ -228,13 +229,13 @@ def _tables(cluster: str, number: int, objects: Mapping[str, Any]) -> dict[Table
     }  # fmt: skip
 
 
-def _money(objects: Mapping[str, Any], teams: Any, policies: Any, uses: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _money(objects: Mapping[str, Any], teams: Any, policies: Any, figures: Mapping[str, Any]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {
-        name: [] for name in ("dimension", "name", "deny", "warn", "gpus", "usd", "at_risk_usd", *uses)
+        name: [] for name in ("dimension", "name", "deny", "warn", "gpus", "usd", "at_risk_usd", *figures)
     }
     actions = _ACTIONS[objects["action"]]
-    for dimension, names, has_cost in (("team", teams, True), ("policy", policies, False)):
-        relevant = objects["gpus"] > 0 if has_cost else objects["findings"] > 0
+    with_gpus = (objects["gpus"] > 0) | figures["unbounded"]
+    for dimension, names, relevant in (("team", teams, with_gpus), ("policy", policies, objects["findings"] > 0)):
         values, index = np.unique(names[relevant], return_inverse=True)
 
         def total(amounts: Any, index: Any = index, relevant: Any = relevant, values: Any = values) -> list[float]:
@@ -245,6 +246,6 @@ def _money(objects: Mapping[str, Any], teams: Any, policies: Any, uses: Mapping[
         for action in ("deny", "warn"):
             columns[action] += [int(each) for each in total((actions == action).astype(float))]
         columns["at_risk_usd"] += total(np.where(actions == "deny", objects["usd"], 0.0))
-        for name, amounts in (("gpus", objects["gpus"]), ("usd", objects["usd"]), *uses.items()):
-            columns[name] += total(amounts) if has_cost else [None] * len(values)
+        for name, amounts in (("gpus", objects["gpus"]), ("usd", objects["usd"]), *figures.items()):
+            columns[name] += map(int, total(amounts)) if name == "unbounded" else total(amounts)
     return columns

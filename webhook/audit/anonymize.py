@@ -234,6 +234,7 @@ def _names(report: AuditReport, comparison: Comparison | None) -> Iterator[str]:
         yield from (failure.node_pool for failure in group.node_pools)
         yield from (owner.example for owner in group.owners)
     yield from (owner.team for owner in report.audited)
+    yield from (unbounded.team for unbounded in report.cost.unbounded) if report.cost else ()
     for spend in report.cost.spending if report.cost else ():
         yield spend.name
     for audited in report.audited:
@@ -345,7 +346,12 @@ def _cost(cost: Cost, names: Pseudonyms) -> Cost:
         cost,
         prices=names.text(cost.prices),
         unbounded=tuple(
-            replace(unbounded, object=_object(unbounded.object, names), reason=names.text(unbounded.reason))
+            replace(
+                unbounded,
+                object=_object(unbounded.object, names),
+                reason=names.text(unbounded.reason),
+                team=names.of(unbounded.team),
+            )
             for unbounded in cost.unbounded
         ),
         wasted=tuple(

@@ -253,11 +253,13 @@ class GpuTemplate:
         object: the workload that holds it.
         path: where in it, such as `spec.template`.
         demand: what each Pod made from it asks for.
+        team: the team of these Pods; empty without one.
     """
 
     object: ObjectName
     path: str
     demand: Demand
+    team: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +272,7 @@ class Inventory:
         templates: Pod templates that ask for accelerators.
         node_pools: NodePool objects without their status, as JSON.
         scalers: ScaledObjects, ScaledJobs and HorizontalPodAutoscalers without their status, as JSON.
+        pool_teams: NodePool -> the team in the labels of its nodes, for those with one.
         nodes_known: whether the nodes could be read; when not, nothing can be priced.
         pods_known: whether all Pods could be read; when not, what is held is a lower bound.
         used: node -> what all Pods bound to it reserve that have not finished, with GPUs or without.
@@ -283,6 +286,7 @@ class Inventory:
     templates: tuple[GpuTemplate, ...] = ()
     node_pools: tuple[Mapping[str, Any], ...] = ()  # Any: the JSON edge
     scalers: tuple[Mapping[str, Any], ...] = ()
+    pool_teams: Mapping[str, str] = field(default_factory=dict)
     nodes_known: bool = False
     pods_known: bool = False
     used: Mapping[str, Room] = field(default_factory=dict)
@@ -351,6 +355,7 @@ class Stock:
         params = next((rule.params for rule in ruleset.rules if rule.policy.id == _COST_LABELS), None)
         self._team_label: str = next(iter(getattr(params, "required", ())), _TEAM)
         self._teams: dict[str, str] = {}
+        self._pool_teams: dict[str, str] = {}
 
     def object(self, stored: Stored) -> None:
         """Take in an object that is no Pod."""
@@ -362,6 +367,10 @@ class Stock:
             self._nodes.append(node_record(Field(stored.object), self._platform))
         elif pair == ("karpenter.sh", "NodePool"):
             self._node_pools.append(_bare(stored))
+            pool = Field(stored.object)
+            team = pool["spec", "template", "metadata", "labels"].labels.get(self._team_label)
+            if team:
+                self._pool_teams[pool["metadata", "name"].text] = team
         elif pair in _SCALERS:
             self._scalers.append(_bare(stored))
         elif pair == ("resource.k8s.io", "ResourceClaim"):
@@ -373,7 +382,9 @@ class Stock:
         for template in pod_templates(kind.group, kind.kind, Field(obj), self._added.get(kind, ())):
             demand = self.demand(template, name.namespace)
             if demand:
-                self._templates.append(GpuTemplate(name, render(template.path), demand))
+                self._templates.append(
+                    GpuTemplate(name, render(template.path), demand, self.team(template, name.namespace))
+                )
 
     @property
     def pods_with_gpus(self) -> Sequence[GpuPod]:
@@ -431,6 +442,7 @@ class Stock:
             templates=tuple(self._templates),
             node_pools=tuple(self._node_pools),
             scalers=tuple(self._scalers),
+            pool_teams=self._pool_teams,
             nodes_known=nodes_known,
             pods_known=pods_known,
             used=self._used,

@@ -226,6 +226,9 @@ class Unbounded(msgspec.Struct, frozen=True):
     object: ObjectName
     reason: str
     usd_per_hour: Usd | None
+    team: Annotated[
+        str, Meta(description="team of the Pods that an autoscaler creates, or of a NodePool's nodes by their labels")
+    ] = ""
 
 
 class Wasted(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gpugate.policies.engine import enforcement
 from gpugate.webhook.audit.live import ABSENCE
-from gpugate.webhook.audit.model import Action, Use
+from gpugate.webhook.audit.model import Action, Use, Used
 from gpugate.webhook.audit.tables import MINOR, SCHEMA, TABLES
 from gpugate.webhook.audit.tally import code, grouped, suppressed, usd
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gpugate.policies.engine.config import Exemption
-    from gpugate.webhook.audit.model import Audited, AuditReport, DeviceUse, Spend, Unbounded, Used
+    from gpugate.webhook.audit.model import Audited, AuditReport, DeviceUse, Spend, Unbounded
     from gpugate.webhook.audit.tables import Row, TableName, Value
     from gpugate.webhook.report.located import ObjectName
 
@@ -139,7 +139,8 @@ def _money(report: AuditReport) -> Iterator[Row]:
     spending: dict[_Group, Spend] = {(spend.by, spend.name): spend for spend in cost.spending} if cost else {}
     unbounded: defaultdict[_Group, list[Unbounded]] = defaultdict(list)
     for entry in cost.unbounded if cost else ():
-        unbounded[_group_of(entry.object)].append(entry)
+        for group in (_group_of(entry.object), ("team", entry.team)):
+            unbounded[group].append(entry)
     counts: defaultdict[_Group, Counter[Action]] = defaultdict(Counter)
     for owner in report.audited:
         if owner.action is Action.ALLOW:
@@ -157,20 +158,47 @@ def _money(report: AuditReport) -> Iterator[Row]:
             **_counts(counts[group]),
             **_spend(spending.get(group), report),
             "unallocated_usd": unallocated.get(name, 0.0) if dimension == "pool" and cost else None,
-            "unbounded": len(unbounded[group]) if cost and dimension != "team" else None,
+            "unbounded": len(unbounded[group]) if cost else None,
             "unbounded_usd": _worst(unbounded[group]),
         }
+    yield from _policies(report)
+
+
+def _policies(report: AuditReport) -> Iterator[Row]:
+    """Yield the figures of each policy: those of the objects with a finding of it."""
+    cost = report.cost
+    unbounded = {entry.object: entry for entry in cost.unbounded} if cost else {}
+    found: defaultdict[str, list[Audited]] = defaultdict(list)
+    for owner in report.audited:
+        for name in {code(finding) for finding in owner.findings}:
+            found[name].append(owner)
     for policy in grouped(report, "policy"):
+        owners = found[policy.name]
+        allocated = [gpus for owner in owners for gpus in owner.allocated]
+        entries = [entry for owner in owners if (entry := unbounded.get(owner.object))]
         yield {
             "dimension": "policy",
             "name": policy.name,
             **_counts(policy.objects),
-            **_spend(None, None),
+            "gpus": sum((gpus.gpus for gpus in allocated), 0.0) if cost else None,
+            "usd": usd(allocated) if allocated else 0.0 if cost else None,
             "at_risk_usd": (policy.usd_per_hour or 0.0) if cost else None,
+            **_uses(_summed(owners), is_known=report.usage is not None),
             "unallocated_usd": None,
-            "unbounded": None,
-            "unbounded_usd": None,
+            "unbounded": len(entries) if cost else None,
+            "unbounded_usd": _worst(entries),
         }
+
+
+def _summed(owners: Iterable[Audited]) -> Iterator[Used]:
+    """Yield the GPUs of several objects by use; unpriced ones are in no cost."""
+    by_use: defaultdict[Use, list[Used]] = defaultdict(list)
+    for owner in owners:
+        for part in owner.used:
+            by_use[part.use].append(part)
+    for use, parts in by_use.items():
+        costs = [part.usd_per_hour for part in parts if part.usd_per_hour is not None]
+        yield Used(use, sum(part.gpus for part in parts), sum(costs) if costs else None)
 
 
 def _group_of(name: ObjectName) -> _Group:
@@ -181,15 +209,14 @@ def _counts(counts: Mapping[Action, int]) -> Row:
     return {action.value: counts.get(action, 0) for action in _COUNTED}
 
 
-def _spend(spend: Spend | None, report: AuditReport | None) -> Row:
-    """Return the GPUs of a group; null without a report with costs, 0 for a group without GPUs."""
-    is_costed = report is not None and report.cost is not None
-    nothing = 0.0 if is_costed else None
+def _spend(spend: Spend | None, report: AuditReport) -> Row:
+    """Return the GPUs of a group; null without costs, 0 for a group without GPUs."""
+    nothing = 0.0 if report.cost else None
     return {
         "gpus": spend.gpus if spend else nothing,
         "usd": spend.usd_per_hour if spend else nothing,
         "at_risk_usd": spend.at_risk if spend else nothing,
-        **_uses(spend.used if spend else (), is_known=report is not None and report.usage is not None),
+        **_uses(spend.used if spend else (), is_known=report.usage is not None),
     }
 
 

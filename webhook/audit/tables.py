@@ -172,21 +172,23 @@ RUNS: Final = Table(
 )  # fmt: skip
 MONEY: Final = Table(
     "money",
-    "the figures of one team, namespace, NodePool or policy in one run; a group without GPUs and findings has no row. Objects of "
-    "a team are those with its GPUs, and of a NodePool the NodePool itself",
+    "the figures of one team, namespace, NodePool or policy in one run; a group without GPUs, findings and unbounded objects has "
+    "no row. Objects of a team are those with its GPUs, of a NodePool the NodePool itself, and of a policy those with a finding "
+    "of it, so that one object can count for several policies",
     (
         *_RUN,
         _text("dimension", _DIMENSIONS),
         _text("name", "name of the group; empty for Pods without a team, nodes without a NodePool, objects of the cluster"),
         *_ACTIONS,
-        Column("gpus", "number", "allocated GPUs; of a NodePool all GPUs. Null for a policy, and without cost", _GPUS,
+        Column("gpus", "number", "allocated GPUs; of a NodePool all GPUs. Null without cost", _GPUS,
                nullable=True),
         _usd("usd", "cost of these GPUs; null without a price"),
         _usd("at_risk_usd", "cost of GPUs of objects that the webhook would deny, of a policy by its own findings"),
         _usd("unallocated_usd", "of a NodePool: cost of GPUs that no Pod holds, also of those that nodes do not offer; null for others"),
         *_USES,
-        Column("unbounded", "integer", "NodePools and autoscalers of this group without a limit on GPUs; null for teams and "
-               "policies", nullable=True),
+        Column("unbounded", "integer", "NodePools and autoscalers of this group without a limit on GPUs; null without cost. An "
+               "autoscaler belongs to the team of the Pods that it creates, a NodePool to that in the labels of its nodes",
+               nullable=True),
         _usd("unbounded_usd", "highest worst-case cost of one of them"),
     ),
 )  # fmt: skip

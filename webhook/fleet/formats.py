@@ -223,16 +223,12 @@ def _table(by: str, rows: Sequence[tuple[str, Figures]], top: int, paint: Paint)
     listed = rows[: top or None]
     if not listed:
         return
-    money = by != "policy"
-    header = [
-        f"BY {by.upper()}",
-        *(name.upper() for name in _HEADER if money or name in {"at risk", "denied", "warned"}),
-    ]
+    header = [f"BY {by.upper()}", *(name.upper() for name in _HEADER)]
     lines = []
     for name, row in listed:
-        amounts = (row.spend_usd, row.allocated_usd, idle_or_parked(row)) if money else ()
-        cells = [name or NO_NAME.get(by, ""), *map(_usd, amounts), _usd(row.at_risk_usd)]
-        lines.append([*cells, *([unbounded(row)] if money else []), f"{row.deny:,}", f"{row.warn:,}"])
+        amounts = (row.spend_usd, row.allocated_usd, idle_or_parked(row), row.at_risk_usd)
+        counts = (unbounded(row), f"{row.deny:,}", f"{row.warn:,}")
+        lines.append([name or NO_NAME.get(by, ""), *map(_usd, amounts), *counts])
     yield from aligned(header, lines, paint, right=set(range(1, len(header))))
     yield from _more(rows, top)
 

@@ -20,8 +20,8 @@ Usd = Annotated[float | None, Meta(description="US dollars per hour; null if unk
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """The sums over the counted runs of a group."""
 
-    gpus: Annotated[float | None, Meta(description="GPUs; of a team those that are allocated to it")]
-    spend_usd: Annotated[float | None, Meta(description="cost of all GPUs; of a team that of its allocated GPUs")]
+    gpus: Annotated[float | None, Meta(description="GPUs; of a team or policy those that are allocated to its objects")]
+    spend_usd: Annotated[float | None, Meta(description="cost of all GPUs; of a team or policy that of allocated GPUs")]
     allocated_usd: Usd
     unallocated_usd: Usd
     idle_usd: Usd

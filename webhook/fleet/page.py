@@ -229,17 +229,11 @@ _INTROS: Final = {
     "cluster": "Each by its last run. Highest spend first.",
     "region": "The clusters of each region.",
     "team": "Allocated GPUs by the team of their Pods, over all clusters.",
-    "policy": "Objects with a finding of each policy. An object with findings of several policies is in each of them.",
+    "policy": "Objects with a finding of each policy, and their allocated GPUs. An object with findings of several policies is in each of them.",
 }
 
 
 def _group(by: str, rows: Sequence[tuple[str, Figures]]) -> Html:
-    if by == "policy":
-        cells = [
-            row(cell(name), _count(figures.deny), _count(figures.warn), _amount(figures.at_risk_usd))
-            for name, figures in rows
-        ]
-        return _section(by, _INTROS[by], ("Policy", "Denied", "Warned", "At risk $ / hour"), cells, (1, 2, 3))
     most = max((figures.spend_usd or 0.0 for _, figures in rows), default=0.0)
     cells = [
         row(

@@ -114,8 +114,8 @@ def views(tables: Mapping[str, Any], window: Window) -> Tables:
                 clusters=current.count(), **_sums(current, "spend_usd", "allocated_usd", "unallocated_usd")
             )
         ),
-        "fleet_teams": _groups(money, "team", "usd"),
-        "fleet_policies": _groups(money, "policy", None),
+        "fleet_teams": _groups(money, "team"),
+        "fleet_policies": _groups(money, "policy"),
         "fleet_gpu_models": _by_model(gpus, [], clusters=gpus.cluster.nunique()),
         "fleet_gpu_teams": _by_model(gpus, ["team"], clusters=gpus.cluster.nunique()),
         "fleet_gpu_clusters": _by_model(gpus, ["cluster", "region"]),
@@ -150,13 +150,12 @@ def _latest(runs: Any, by: list[str]) -> Any:
     return ranked.filter(ranked["rank"] == 0).drop("rank")
 
 
-def _sums(rows: Any, spend: str | None, allocated: str | None, unallocated: str | None) -> Tables:
-    unknown = ibis.null("float64")
+def _sums(rows: Any, spend: str, allocated: str, unallocated: str | None) -> Tables:
     return {
         "gpus": rows.gpus.sum(),
-        "spend_usd": rows[spend].sum() if spend else unknown,
-        "allocated_usd": rows[allocated].sum() if allocated else unknown,
-        "unallocated_usd": rows[unallocated].sum() if unallocated else unknown,
+        "spend_usd": rows[spend].sum(),
+        "allocated_usd": rows[allocated].sum(),
+        "unallocated_usd": rows[unallocated].sum() if unallocated else ibis.null("float64"),
         "idle_usd": rows.idle_usd.sum(),
         "parked_usd": rows.parked_usd.sum(),
         "at_risk_usd": rows.at_risk_usd.sum(),
@@ -176,9 +175,10 @@ def _ordered(groups: Any) -> Any:
     return groups.order_by(*map(_most, order), "name")
 
 
-def _groups(money: Any, dimension: str, usd: str | None) -> Any:
+def _groups(money: Any, dimension: str) -> Any:
+    """Return the sums of a dimension whose groups have allocated GPUs only, so that they spend what is allocated."""
     rows = money.filter(money.dimension == dimension)
-    return _ordered(rows.group_by("name").aggregate(clusters=rows.cluster.nunique(), **_sums(rows, usd, usd, None)))
+    return _ordered(rows.group_by("name").aggregate(clusters=rows.cluster.nunique(), **_sums(rows, "usd", "usd", None)))
 
 
 _OBJECT: Final = ("cluster", "run_id", "api_version", "kind", "namespace", "name")

@@ -147,18 +147,47 @@ def test_an_object_has_its_team_and_its_dearest_gpus() -> None:
     assert [last[key] for key in ("team", "gpus", "gpu_model", "usd")] == ["llm", 3.0, "h100", 8.4]
     assert [device[key] for key in ("team", "verdict", "usd", "engine_max")] == ["llm", "idle", 4.0, None]
     (team,) = (row for row in group(rows["money"], "team") if row["name"] == "llm")
-    assert [team[key] for key in ("gpus", "at_risk_usd", "busy_usd", "unbounded")] == [3.0, 1.5, 6.0, None]
+    assert [team[key] for key in ("gpus", "at_risk_usd", "busy_usd", "unbounded")] == [3.0, 1.5, 6.0, 0]
 
 
 def test_unbounded_pools_and_autoscalers_are_in_their_groups() -> None:
     report = identified(audit())
     assert report.cost
     rows = rows_of(report, RunSettings())
-    pools, namespaces = ({row["name"]: row for row in group(rows["money"], by)} for by in ("pool", "namespace"))
+    pools, namespaces, teams = (
+        {row["name"]: row for row in group(rows["money"], by)} for by in ("pool", "namespace", "team")
+    )
 
     assert rows["runs"][0]["unbounded"] == len(report.cost.unbounded) == 2
+    assert [teams[""][key] for key in ("unbounded", "unbounded_usd")] == [1, None]
+    assert [teams["chat"][key] for key in ("unbounded", "unbounded_usd", "gpus")] == [1, 688.0, 0.0]
     assert [pools["gpu-h100"][key] for key in ("unbounded", "unbounded_usd")] == [1, None]
     assert [namespaces["team-llm"][key] for key in ("unbounded", "unbounded_usd")] == [1, 688.0]
+
+
+def test_a_policy_has_the_gpus_of_the_objects_with_its_findings() -> None:
+    report = measured()
+    *_, owner = report.audited
+    (scaler,) = (entry for entry in report.cost.unbounded if entry.team) if report.cost else ()
+    one, other = next(each.findings for each in report.audited if len(each.findings) > 1)[:2]
+    audited = (
+        replace(owner, findings=(replace(one, policy="p/a"), replace(other, policy="p/b"))),
+        Audited.of(scaler.object, (replace(one, policy="p/a"),)),
+    )
+    money = rows_of(identified(replace(report, audited=audited)), RunSettings())["money"]
+    policies = {row["name"]: row for row in group(money, "policy")}
+
+    figures = ("gpus", "usd", "busy_usd", "idle_usd", "under_used_usd", "parked_usd", "unbounded", "unbounded_usd")
+    # The price of the idle GPU is unknown.
+    of_owner = [3.0, 8.4, 6.0, None, 2.0, 0.0]
+    assert [policies["p/a"][key] for key in figures] == [*of_owner, 1, 688.0]
+    assert [policies["p/b"][key] for key in figures] == [*of_owner, 0, None]
+
+
+def test_without_costs_a_policy_has_counts_only() -> None:
+    (*_, policy) = group(rows_of(identified(without_cost()), RunSettings())["money"], "policy")
+
+    assert [policy[key] for key in ("gpus", "usd", "at_risk_usd", "idle_usd", "unbounded")] == [None] * 5
 
 
 def test_kinds_that_are_not_served_are_no_gap() -> None:

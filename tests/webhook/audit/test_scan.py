@@ -240,6 +240,19 @@ def test_the_inventory_has_pods_nodes_and_templates() -> None:
     assert inventory.used["node-1"].pods == 1
 
 
+def test_a_template_and_a_pool_have_the_team_of_their_cost_labels() -> None:
+    labelled = workload("Deployment", "chat")
+    labelled["spec"]["template"]["metadata"]["labels"]["team"] = "search"
+    namespace = named("Namespace", "team", "")
+    namespace["metadata"]["labels"] = {"team": "platform"}
+    pools = [named("NodePool", name, "", "karpenter.sh/v1") for name in ("research", "shared")]
+    pools[0]["spec"] = {"template": {"metadata": {"labels": {"team": "research"}}, "spec": {}}}
+    inventory = audited(namespace, workload("Deployment", "web"), labelled, *pools).inventory
+
+    assert {t.object.name: t.team for t in inventory.templates} == {"web": "platform", "chat": "search"}
+    assert inventory.pool_teams == {"research": "research"}
+
+
 def test_every_kind_is_listed_once() -> None:
     source = MemorySource(deployed())
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.fleet.model import FleetReport
 
 SILENT = dt.timedelta(hours=36)
-FLEET = Fleet(clusters=4, days=9, objects=30)
+FLEET = Fleet(clusters=4, days=9, objects=150)
 
 
 def report(*paths: Path, now: dt.datetime = NOW, days: int = 30) -> FleetReport:
@@ -41,8 +41,21 @@ def test_clusters_count_with_their_last_run(fleet: tuple[Path, Sums], of_fleet: 
     assert {row.cluster: row.deny for row in of_fleet.clusters} == sums.denied
 
 
-def test_teams_are_summed_over_clusters(fleet: tuple[Path, Sums], of_fleet: FleetReport) -> None:
-    assert {row.name: row.allocated_usd for row in of_fleet.teams} == pytest.approx(fleet[1].teams)
+@pytest.mark.parametrize("by", ["teams", "policies"])
+def test_teams_and_policies_are_summed_over_clusters(fleet: tuple[Path, Sums], of_fleet: FleetReport, by: str) -> None:
+    assert {row.name: row.allocated_usd for row in getattr(of_fleet, by)} == pytest.approx(getattr(fleet[1], by))
+
+
+@pytest.mark.parametrize("by", ["teams", "policies"])
+@pytest.mark.parametrize("figure", ["gpus", "spend_usd", "idle_usd", "parked_usd", "at_risk_usd", "unbounded"])
+def test_every_figure_of_teams_and_policies_is_known(of_fleet: FleetReport, by: str, figure: str) -> None:
+    values = [getattr(row, figure) for row in getattr(of_fleet, by)]
+    assert None not in values
+    assert sum(values) > 0
+
+
+def test_unbounded_objects_add_up_over_teams(of_fleet: FleetReport) -> None:
+    assert sum(row.unbounded or 0 for row in of_fleet.teams) == of_fleet.totals.unbounded
 
 
 @pytest.mark.parametrize(

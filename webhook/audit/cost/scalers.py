@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from gpugate.policies.nodepools._accelerators import devices
 from gpugate.policies.scaling._scaled_objects import KEDA_MAXIMUM
 from gpugate.policies.sdk.field import Field
@@ -94,14 +96,14 @@ def unbounded_scalers(
         flagged: the scalers in which `POLICY` found something.
         supplies: resource or device class -> where it comes from.
     """
-    demands: dict[Target, Demand] = {}
+    scaled: dict[Target, GpuTemplate] = {}
     for template in templates:
         name = template.object
-        demands.setdefault((name.namespace, name.kind, name.name), template.demand)
+        scaled.setdefault((name.namespace, name.kind, name.name), template)
     for scaler in scalers_of(scalers):
-        demand = demands.get(scaler.target)
-        if demand and (scaler.name in flagged or scaler.maximum is None):
-            yield _worst(scaler, demand, supplies)
+        workload = scaled.get(scaler.target)
+        if workload and (scaler.name in flagged or scaler.maximum is None):
+            yield replace(_worst(scaler, workload.demand, supplies), team=workload.team)
 
 
 def supplies_of(

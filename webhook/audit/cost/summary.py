@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
+from msgspec.structs import replace
+
 from gpugate.webhook.audit.cost.gpu_nodes import GpuNode, Holding, allocated_by_owner, capacity_of, gpu_node, holdings
 from gpugate.webhook.audit.cost.gpu_pools import gpu_pools, unbounded_pools
 from gpugate.webhook.audit.cost.gpu_use import pod_uses, summed
@@ -183,7 +185,9 @@ def _unbounded(
     names |= {devices.device_class for t in inventory.templates for devices in t.demand.devices}
     supplies = supplies_of(names, pools, nodes.values(), prices)
     flagged = {owner.object for owner in audited if any(finding.policy == POLICY for finding in owner.findings)}
-    unbounded = [*unbounded_pools(pools, prices)]
+    unbounded = [
+        replace(entry, team=inventory.pool_teams.get(entry.object.name, "")) for entry in unbounded_pools(pools, prices)
+    ]
     unbounded += unbounded_scalers(inventory.scalers, inventory.templates, flagged, supplies)
     # An unknown worst case comes first.
     yield from sorted(unbounded, key=lambda u: (u.usd_per_hour is not None, -(u.usd_per_hour or 0), str(u.object)))

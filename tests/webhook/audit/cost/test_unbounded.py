@@ -32,8 +32,8 @@ def scaler(kind: str = "ScaledObject", api: str = "keda.sh/v1alpha1", owner: str
     return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": {"scaleTargetRef": {"name": "vllm"}, **spec}}
 
 
-def template(gpus: int = 8, of: ObjectName = VLLM) -> GpuTemplate:
-    return GpuTemplate(of, "spec.template", Demand({GPU: gpus}))
+def template(gpus: int = 8, of: ObjectName = VLLM, team: str = "") -> GpuTemplate:
+    return GpuTemplate(of, "spec.template", Demand({GPU: gpus}), team)
 
 
 def unbounded(*audited: Any, **seen: Any) -> tuple[Unbounded, ...]:
@@ -183,3 +183,14 @@ def test_a_scaler_of_a_workload_without_gpus_is_not_looked_at() -> None:
 )
 def test_documents_that_are_not_as_they_should_be_break_nothing(document: dict[str, Any]) -> None:
     unbounded(nodes=[node(gpu=8)], node_pools=(document,), scalers=(document,), templates=(template(),))
+
+
+def test_an_autoscaler_belongs_to_the_team_of_its_pods_and_a_pool_to_that_of_its_nodes() -> None:
+    found = unbounded(
+        node_pools=(pool(None),),
+        pool_teams={"gpu": "research"},
+        templates=(template(team="search"),),
+        scalers=(scaler(),),
+    )
+
+    assert {entry.object.kind: entry.team for entry in found} == {"NodePool": "research", "ScaledObject": "search"}

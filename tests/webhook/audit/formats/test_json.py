@@ -79,7 +79,7 @@ def test_a_document_has_these_members_in_this_order(presentation: Presentation) 
         f'"dependent":null,"related":[{name}]}}],"skipped":{{"pods/x":"no Pods"}},"team":""}}],'
         '"not_evaluated":[{"what":"Pod","reason":"forbidden","objects":null}],'
         '"cost":{"prices":"list prices","at_risk":0.5,"allocated":1.0,"idle":0.0,'
-        f'"unbounded":[{{"object":{name},"reason":"no limit","usd_per_hour":null}}],"wasted":[],"pools":[],'
+        f'"unbounded":[{{"object":{name},"reason":"no limit","usd_per_hour":null,"team":""}}],"wasted":[],"pools":[],'
         '"unpriced_gpus":0.0,"spend":0.0,"unallocated":0.0,"used":[],"spending":[]},"pending":[],"expired":[],"unused":[],"remarks":[],'
         '"anonymized":false,"usage":null,"run_id":""}'
     )
