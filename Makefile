@@ -111,7 +111,7 @@ capture-reviews: $(READY) ## Record again the reviews in tests/fixtures/reviews,
 	@PYTHONPATH=e2e:tests/webhook $(BIN)/python e2e/capture_reviews.py
 
 bench: $(READY) ## How fast it is; BENCH='--save FILE' keeps it, BENCH='--compare FILE' fails on what got slower
-	@$(BIN)/python tests/bench/bench.py $(BENCH)
+	@PYTHONPATH=tests/webhook $(BIN)/python tests/bench/bench.py $(BENCH)
 
 bench-peers: $(READY) ## gpugate beside Gatekeeper and native policies on one API server, in one run; BENCH='--save FILE' keeps the figures
 	@$(BIN)/python e2e/tools.py

@@ -16,6 +16,7 @@ import audits
 import command_line
 import comparison
 import figures
+import fleet_reports
 import in_process
 import open_loop
 import record
@@ -41,6 +42,7 @@ PARTS: Final[dict[str, tuple[Callable[[], Iterator[Measured]], str]]] = {
         open_loop.measure,
         "the latency at 20, 100 and 300 reviews a second, sent when they are due; takes six minutes",
     ),
+    "fleet": (fleet_reports.measure, "the report of 500 clusters of 5, 15 and 30 days; takes ten minutes"),
     "workers": (worker_counts.measure, "the server with one to four workers"),
 }
 USUAL: Final = ("reviews", "commands", "server", "audits")
