@@ -168,12 +168,12 @@ def _policies(report: AuditReport) -> Iterator[Row]:
     """Yield the figures of each policy: those of the objects with a finding of it."""
     cost = report.cost
     unbounded = {entry.object: entry for entry in cost.unbounded} if cost else {}
-    found: defaultdict[str, list[Audited]] = defaultdict(list)
+    by_policy: defaultdict[str, list[Audited]] = defaultdict(list)
     for owner in report.audited:
         for name in {code(finding) for finding in owner.findings}:
-            found[name].append(owner)
+            by_policy[name].append(owner)
     for policy in grouped(report, "policy"):
-        owners = found[policy.name]
+        owners = by_policy[policy.name]
         allocated = [gpus for owner in owners for gpus in owner.allocated]
         entries = [entry for owner in owners if (entry := unbounded.get(owner.object))]
         yield {
