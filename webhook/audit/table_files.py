@@ -6,7 +6,9 @@ is complete. The packages for Parquet and for buckets are imported on first use,
 
 from __future__ import annotations
 
+import contextlib
 import os
+import queue
 import threading
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +23,7 @@ from gpugate.webhook.manifests.within import refuse_link
 from gpugate.webhook.report.plain import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gpugate.webhook.audit.model import AuditReport
     from gpugate.webhook.audit.rows import Rows
@@ -180,6 +182,45 @@ def within(seconds: float, work: Callable[[], _T]) -> _T:
     if raised:
         raise raised[0]
     return returned[0]
+
+
+_AHEAD: Final = 64
+
+
+def each_within(seconds: float, works: Sequence[Callable[[], _T]]) -> Iterator[_T | Exception]:
+    """Do works in one thread, one after the other, and yield what each returns or raises.
+
+    A thread for each takes longer than to read a small file.
+
+    Raises:
+        SlowError: one of them takes longer. The thread goes on with this one, and does not keep the process alive.
+    """
+    answers: queue.Queue[_T | Exception] = queue.Queue(_AHEAD)
+    is_over = threading.Event()
+
+    def run() -> None:
+        for work in works:
+            if is_over.is_set():
+                return
+            try:
+                answers.put(work())
+            except Exception as error:  # noqa: BLE001 -- for the caller
+                answers.put(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        for _ in works:
+            try:
+                answer = answers.get(timeout=seconds)
+            except queue.Empty:
+                raise SlowError from None
+            yield answer
+    finally:
+        is_over.set()
+        # The thread may wait for room.
+        with contextlib.suppress(queue.Empty):
+            while True:
+                answers.get_nowait()
 
 
 class _Directory:

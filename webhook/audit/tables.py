@@ -291,7 +291,7 @@ def file_of(table: TableName, time: dt.datetime, cluster: str, run_id: str, suff
         run_id: the id of the run.
         suffix: the format, of `TABLE_FORMATS`.
     """
-    return f"{table}/dt={time.astimezone(dt.UTC):%Y-%m-%d}/cluster={cluster}/{run_id}.{suffix}"
+    return f"{table}/dt={time.astimezone(dt.UTC).date().isoformat()}/cluster={cluster}/{run_id}.{suffix}"
 
 
 _JSON_TYPES: Final[Mapping[Type, Mapping[str, object]]] = {

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gpugate import __version__
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from gpugate.webhook.fleet.files import RunFile
 
 _OF_LAST: Final[tuple[TableName, ...]] = ("objects", "findings", "gpus", "exemptions")
-_BATCH: Final = 256
 
 
 def report_of_files(
@@ -112,18 +110,12 @@ def _report(engine: Engine, tables: Mapping[str, Any], window: Window, header: _
 
 
 def _stage(scratch: Path, table: TableName, runs: Sequence[RunFile], problems: list[str]) -> Path:
-    """Write the rows of many small files to one, a batch at a time, and return it."""
+    """Write the rows of many small files to one, and return it."""
     columns = [column for column in TABLES[table].columns if column.name in COLUMNS[table]]
     path = scratch / f"{table}-{len(list(scratch.iterdir()))}.parquet"
     with pq.ParquetWriter(path, arrow_schema(columns)) as writer:
-        batch: list[Any] = []
         for rows in read_all(runs, table, COLUMNS[table], problems):
-            batch.append(rows)
-            if len(batch) == _BATCH:
-                writer.write_table(pa.concat_tables(batch))
-                batch = []
-        if batch:
-            writer.write_table(pa.concat_tables(batch))
+            writer.write_table(rows)
     return path
 
 

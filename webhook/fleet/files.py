@@ -9,10 +9,13 @@ from __future__ import annotations
 import datetime as dt
 import re
 import stat
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from operator import methodcaller
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter, methodcaller
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeVar
 from urllib.parse import urlsplit
 
 import fsspec
@@ -24,7 +27,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from gpugate.policies.engine.config import GpugateError
 from gpugate.policies.engine.json_text import read_json
-from gpugate.webhook.audit.table_files import SlowError, within
+from gpugate.webhook.audit.table_files import SlowError, each_within, within
 from gpugate.webhook.audit.tables import TABLES, file_of
 
 if TYPE_CHECKING:
@@ -37,6 +40,8 @@ MOST_BYTES: Final = 256 << 20
 MOST_UNPACKED: Final = 1 << 30
 """Parquet files whose columns take more bytes than this are not read."""
 _VALUE_BYTES: Final = 8
+_BATCH: Final = 256
+_BATCH_BYTES: Final = 256 << 20
 PATIENCE: Final = 60.0
 """Seconds for each answer of a directory or bucket; libraries of buckets try an unreachable one for minutes."""
 _AT_ONCE: Final = 16
@@ -119,7 +124,23 @@ class Source:
                 return within(self.patience, lambda: request(self._files))
             except SlowError:
                 self._is_lost = True
-        raise SourceError(
+        raise self._lost()
+
+    def ask_each(self, requests: Sequence[Callable[[Any], _T]]) -> Iterator[_T | Exception]:
+        """Yield the answer to each request or what it raises, one after the other; `SourceError` from the first without an answer."""
+        answered = 0
+        if not self._is_lost:
+            try:
+                for answer in each_within(self.patience, [partial(request, self._files) for request in requests]):
+                    answered += 1
+                    yield answer
+            except SlowError:
+                self._is_lost = True
+        for _ in requests[answered:]:
+            yield self._lost()
+
+    def _lost(self) -> SourceError:
+        return SourceError(
             f"{self.name}: no answer within {self.patience:g} s: check the address and the network, or wait longer with "
             "--timeout; its files that were not read yet are left out"
         )
@@ -218,21 +239,79 @@ def _is_date(text: str) -> bool:
 def read_all(
     runs: Sequence[RunFile], table: TableName, columns: Sequence[str], problems: list[str]
 ) -> Iterator[pa.Table]:
-    """Yield the rows of runs in one table, each checked; files that cannot be read are added to `problems`."""
+    """Yield the rows of runs in one table, many files at a time; files that cannot be used are added to `problems`."""
+    wanted = _Wanted.of(TABLES[table], columns)
 
-    def read(run: RunFile) -> pa.Table | FileError:
+    def read(run: RunFile) -> tuple[RunFile, pa.Table] | FileError:
         try:
-            return read_file(run, table, columns)
-        except SourceError as error:
-            return error
-        except FileError as error:
-            return FileError(f"{run.source.path(run.of(table))}: {error}")
+            return _decoded(run, wanted, run.source.ask(partial(_content, run, table)))
+        except Exception as error:  # noqa: BLE001 -- each library of a bucket has errors of its own
+            return _decoded(run, wanted, error)
 
-    if any(run.source.is_remote for run in runs):
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
-            yield from _without(_ahead(threads, read, runs), problems)
-    else:
-        yield from _without(map(read, runs), problems)
+    here = [run for run in runs if not run.source.is_remote]
+    yield from _without(_checked(_in_order(here, wanted), wanted), problems)
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        remote = [run for run in runs if run.source.is_remote]
+        yield from _without(_checked(_ahead(threads, read, remote), wanted), problems)
+
+
+def _in_order(runs: Iterable[RunFile], wanted: _Wanted) -> Iterator[tuple[RunFile, pa.Table] | FileError]:
+    """Yield the rows or the error of each run, read one after the other."""
+    by_source: defaultdict[Source, list[RunFile]] = defaultdict(list)
+    for run in runs:
+        by_source[run.source].append(run)
+    for source, of_source in by_source.items():
+        answers = source.ask_each([partial(_content, run, wanted.table.name) for run in of_source])
+        for run, answer in zip(of_source, answers, strict=True):
+            yield _decoded(run, wanted, answer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is read of a table: its wanted columns, their types in Arrow, and the types of all columns."""
+
+    table: Table
+    columns: tuple[Column, ...]
+    schema: pa.Schema
+    whole: pa.Schema
+
+    @classmethod
+    def of(cls, table: Table, names: Sequence[str]) -> Self:
+        columns = tuple(column for column in table.columns if column.name in names)
+        return cls(table, columns, arrow_schema(columns), arrow_schema(table.columns))
+
+
+def _named(error: FileError, run: RunFile, table: TableName) -> FileError:
+    return error if isinstance(error, SourceError) else FileError(f"{run.source.path(run.of(table))}: {error}")
+
+
+def _checked(results: Iterable[Any], wanted: _Wanted) -> Iterator[pa.Table | FileError]:
+    """Check and join the rows of many files at once, because most are good and each call of Arrow has its price."""
+    batch: list[tuple[RunFile, pa.Table]] = []
+    size = 0
+    for result in results:
+        if isinstance(result, FileError):
+            yield result
+            continue
+        batch.append(result)
+        size += result[1].nbytes
+        if len(batch) == _BATCH or size > _BATCH_BYTES:
+            yield from _check_batch(batch, wanted)
+            batch, size = [], 0
+    if batch:
+        yield from _check_batch(batch, wanted)
+
+
+def _check_batch(batch: Sequence[tuple[RunFile, pa.Table]], wanted: _Wanted) -> Iterator[pa.Table | FileError]:
+    """Yield the rows of files; if a check fails, those of each file or its error."""
+    try:
+        yield _check(batch, wanted.columns)
+    except FileError as error:
+        if len(batch) == 1:
+            yield _named(error, batch[0][0], wanted.table.name)
+            return
+        for pair in batch:
+            yield from _check_batch([pair], wanted)
 
 
 def _ahead(threads: ThreadPoolExecutor, read: Callable[[RunFile], Any], runs: Sequence[RunFile]) -> Iterator[Any]:
@@ -250,41 +329,36 @@ def _without(results: Iterable[Any], problems: list[str]) -> Iterator[pa.Table]:
             problems.append(str(result))
 
 
-def read_file(run: RunFile, table: TableName, columns: Sequence[str]) -> pa.Table:
-    """Return the rows of a run with some columns, as the schema types them.
-
-    Raises:
-        FileError: the file is missing, unreadable, truncated, too large, of another schema, or of another run.
-    """
+def _content(run: RunFile, table: TableName, files: Any) -> bytes:
+    """Return the bytes of the file of a run, one more than allowed of a file that is too large."""
     name = f"{run.source.root}/{run.of(table)}"
+    if run.source.is_local:
+        _refuse_irregular(Path(name))
+    # This tells a file that is too large, without a request for its size.
+    data: bytes = files.cat_file(name, start=0, end=MOST_BYTES + 1)
+    return data
 
-    def read(files: Any) -> bytes:
-        if run.source.is_local:
-            _refuse_irregular(Path(name))
-        # One byte more than allowed tells a file that is too large, without a request for its size.
-        data: bytes = files.cat_file(name, start=0, end=MOST_BYTES + 1)
-        return data
 
+def _decoded(run: RunFile, wanted: _Wanted, answer: bytes | Exception) -> tuple[RunFile, pa.Table] | FileError:
+    """Return the rows of a run, as the schema types them and with unchecked values, or why there are none."""
     try:
-        data = run.source.ask(read)
-    except FileNotFoundError:
-        if table in run.filled:
-            raise FileError("missing, but the run has rows in this table") from None
-        return arrow_schema(column for column in TABLES[table].columns if column.name in columns).empty_table()
-    except FileError:
-        raise
-    except Exception as error:  # noqa: BLE001 -- each library of a bucket has errors of its own
-        raise FileError(f"cannot be read: {_one_line(error)}") from None
-    if len(data) > MOST_BYTES:
+        return run, _rows(run, wanted, answer)
+    except FileError as error:
+        return _named(error, run, wanted.table.name)
+
+
+def _rows(run: RunFile, wanted: _Wanted, answer: bytes | Exception) -> pa.Table:
+    if isinstance(answer, FileNotFoundError):
+        if wanted.table.name in run.filled:
+            raise FileError("missing, but the run has rows in this table")
+        return wanted.schema.empty_table()
+    if isinstance(answer, FileError):
+        raise answer
+    if isinstance(answer, Exception):
+        raise FileError(f"cannot be read: {_one_line(answer)}")
+    if len(answer) > MOST_BYTES:
         raise FileError(f"larger than {MOST_BYTES >> 20} MiB")
-    decode = _parquet if run.suffix == "parquet" else _ndjson
-    wanted = [column for column in TABLES[table].columns if column.name in columns]
-    rows = decode(data, TABLES[table], wanted)
-    _check_values(rows, wanted)
-    for column, value in (("cluster", run.cluster), ("run_id", run.run_id)):
-        if len(rows) and not pc.all(pc.equal(rows[column], value)).as_py():
-            raise FileError(f"foreign: its rows have another {column} than its path")
-    return rows
+    return _parquet(answer, wanted) if run.suffix == "parquet" else _ndjson(answer, wanted)
 
 
 def _refuse_irregular(path: Path) -> None:
@@ -293,8 +367,13 @@ def _refuse_irregular(path: Path) -> None:
         raise FileError("not a regular file")
 
 
-def _check_values(rows: pa.Table, columns: Iterable[Column]) -> None:
-    """Refuse values that an engine fails on or that no sum has a meaning with, for all clusters."""
+def _check(files: Sequence[tuple[RunFile, pa.Table]], columns: Iterable[Column]) -> pa.Table:
+    """Return the rows of files, and refuse those that are of another run, that an engine fails on or that no sum has a meaning with.
+
+    Raises:
+        FileError: a value of one of the files is none of its column or its run.
+    """
+    rows = pa.concat_tables([table for _, table in files])
     try:
         rows.validate(full=True)
     except pa.ArrowException as error:
@@ -305,6 +384,11 @@ def _check_values(rows: pa.Table, columns: Iterable[Column]) -> None:
             raise FileError(f"foreign: column `{column.name}` has no value in some rows")
         if column.type == "number" and pc.all(pc.is_finite(values)).as_py() is False:
             raise FileError(f"foreign: column `{column.name}` has a value that is not a finite number")
+    for name, of in (("cluster", attrgetter("cluster")), ("run_id", attrgetter("run_id"))):
+        expected = [pa.repeat(of(run), len(table)) for run, table in files]
+        if not rows[name].equals(pa.chunked_array(expected)):
+            raise FileError(f"foreign: its rows have another {name} than its path")
+    return rows
 
 
 def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
@@ -312,29 +396,36 @@ def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
     return pa.schema([(column.name, _TYPES[column.type]) for column in columns])
 
 
-def _parquet(data: bytes, table: Table, columns: Sequence[Column]) -> pa.Table:
+def _parquet(data: bytes, wanted: _Wanted) -> pa.Table:
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
         groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
-        smallest = file.metadata.num_rows * len(columns) * _VALUE_BYTES
+        smallest = file.metadata.num_rows * len(wanted.columns) * _VALUE_BYTES
         if max(smallest, sum(group.total_byte_size for group in groups)) > MOST_UNPACKED:
             raise _too_large()
         schema = file.schema_arrow
-        _refuse_foreign(table, {field.name: field.type for field in schema})
-        names = [column.name for column in columns if column.name in schema.names]
+        if not schema.equals(wanted.whole):
+            _refuse_foreign(wanted.table, {field.name: field.type for field in schema})
+        present = set(schema.names)
+        names = [column.name for column in wanted.columns if column.name in present]
         # A text that many rows repeat is in the file once, and stays so until its size in all rows is known.
-        texts = [column.name for column in columns if column.name in names and column.type == "string"]
-        file = pq.ParquetFile(pa.BufferReader(data), metadata=file.metadata, read_dictionary=texts)
+        is_repeating = file.metadata.num_rows > 1
+        if is_repeating:
+            texts = [column.name for column in wanted.columns if column.type == "string" and column.name in present]
+            file = pq.ParquetFile(pa.BufferReader(data), metadata=file.metadata, read_dictionary=texts)
         rows = file.read(columns=names, use_threads=False)
-        if sum(_text_bytes(chunk) for column in rows.columns for chunk in column.chunks) > MOST_UNPACKED:
+        if (
+            is_repeating
+            and sum(_text_bytes(chunk) for column in rows.columns for chunk in column.chunks) > MOST_UNPACKED
+        ):
             raise _too_large()
+        if rows.schema.equals(wanted.schema):
+            return rows
         arrays = [
-            rows[column.name].cast(_TYPES[column.type])
-            if column.name in names
-            else pa.nulls(len(rows), _TYPES[column.type])
-            for column in columns
+            rows[field.name].cast(field.type) if field.name in present else pa.nulls(len(rows), field.type)
+            for field in wanted.schema
         ]
-        return pa.table(arrays, schema=arrow_schema(columns))
+        return pa.table(arrays, schema=wanted.schema)
     except (pa.ArrowException, OSError) as error:
         raise FileError(f"truncated or damaged: {_one_line(error)}") from None
 
@@ -372,8 +463,8 @@ _PYTHON: Final[Mapping[str, Any]] = {
 }
 
 
-def _ndjson(data: bytes, table: Table, columns: Sequence[Column]) -> pa.Table:
-    decoder = msgspec.json.Decoder(_row_type(table))
+def _ndjson(data: bytes, wanted: _Wanted) -> pa.Table:
+    decoder = msgspec.json.Decoder(_row_type(wanted.table))
     values: list[tuple[Any, ...]] = []
     if data and not data.endswith(b"\n"):
         lines = data.count(b"\n") + 1
@@ -383,14 +474,13 @@ def _ndjson(data: bytes, table: Table, columns: Sequence[Column]) -> pa.Table:
             row = read_json(decoder.decode, line)
         except (msgspec.DecodeError, UnicodeError) as error:
             raise FileError(f"foreign schema or damaged: line {number}: {_one_line(error)}") from None
-        values.append(tuple(getattr(row, column.name) for column in columns))
-    schema = arrow_schema(columns)
-    by_column = zip(*values, strict=True) if values else [()] * len(columns)
+        values.append(tuple(getattr(row, column.name) for column in wanted.columns))
+    by_column = zip(*values, strict=True) if values else [()] * len(wanted.columns)
     try:
-        arrays = [pa.array(column, field.type) for column, field in zip(by_column, schema, strict=True)]
+        arrays = [pa.array(column, field.type) for column, field in zip(by_column, wanted.schema, strict=True)]
     except (pa.ArrowException, OverflowError) as error:
         raise FileError(f"foreign schema: {_one_line(error)}") from None
-    return pa.table(arrays, schema=schema)
+    return pa.table(arrays, schema=wanted.schema)
 
 
 def _row_type(table: Table) -> type[msgspec.Struct]:

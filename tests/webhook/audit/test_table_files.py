@@ -22,7 +22,15 @@ from pyarrow import parquet as pq
 
 from gpugate.webhook.audit.model import Cluster
 from gpugate.webhook.audit.rows import RunSettings, rows_of
-from gpugate.webhook.audit.table_files import TablesError, check_output, ndjson, parquet, write_tables
+from gpugate.webhook.audit.table_files import (
+    SlowError,
+    TablesError,
+    check_output,
+    each_within,
+    ndjson,
+    parquet,
+    write_tables,
+)
 from gpugate.webhook.audit.tables import SCHEMA, TABLES, Row, Table, Type
 from gpugate.webhook.manifests.within import LinkError
 
@@ -224,3 +232,34 @@ def test_a_link_out_of_the_repository_is_not_followed(tmp_path: Path) -> None:
 
     with pytest.raises(LinkError, match="is a link out of the repository"):
         check_output("ndjson", str(repository / "audits"))
+
+
+def test_works_of_a_thread_are_answered_in_order() -> None:
+    works = [lambda number=number: 1 // number for number in (1, 0, -1) * 100]
+
+    answers = [*each_within(10, works)]
+
+    assert [type(answer) if isinstance(answer, Exception) else answer for answer in answers] == [
+        1, ZeroDivisionError, -1,
+    ] * 100  # fmt: skip
+
+
+def test_of_works_until_a_slow_one_the_answers_are_there() -> None:
+    release = threading.Event()
+    answers = each_within(0.1, [lambda: True, release.wait, lambda: True])
+
+    assert next(answers) is True
+    with pytest.raises(SlowError):
+        next(answers)
+    release.set()
+
+
+def test_a_caller_that_needs_no_more_answers_ends_the_thread() -> None:
+    before = {*threading.enumerate()}
+    answers = each_within(10, [lambda: True] * 1000)
+    next(answers)
+    (thread,) = {*threading.enumerate()} - before
+    answers.close()
+    thread.join(10)
+
+    assert not thread.is_alive()

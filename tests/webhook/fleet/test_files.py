@@ -5,17 +5,20 @@ import json
 import math
 import os
 import socket
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Any
 
 import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from buckets import Answer, Bucket
-from fleets import NOW, Fleet, write_fleet
+from fleets import NOW, Fleet, Run, write_fleet, write_rows
+from fsspec.implementations.local import LocalFileSystem
 
+from gpugate.webhook.audit.tables import SCHEMA, file_of
 from gpugate.webhook.fleet.evaluate import report_of_files
-from gpugate.webhook.fleet.files import FileError, SourceError, open_source, read_all, runs_of
+from gpugate.webhook.fleet.files import FileError, Source, SourceError, open_source, read_all, runs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -256,6 +259,61 @@ def test_a_bucket_that_no_longer_answers_is_one_problem_and_the_others_are_read(
         (rows,) = read_all(runs, table, ("cluster", "run_id"), problems)
         assert {*rows["cluster"].to_pylist()} == {"cluster-007"}
     assert [problem.partition(": ")[0] for problem in problems] == [bucket.url]
+
+
+class Stuck(LocalFileSystem):
+    """A directory of a network whose server stops answering after some files."""
+
+    cachable = False
+
+    def __init__(self, answered: int) -> None:
+        super().__init__()
+        self.answered = answered
+        self.release = threading.Event()
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        if self.answered == 0:
+            self.release.wait()
+        self.answered -= 1
+        return bytes(super().cat_file(path, start, end))
+
+
+def test_a_directory_that_no_longer_answers_is_one_problem_and_its_first_files_are_read(
+    tmp_path: Path, here: str
+) -> None:
+    write_fleet(tmp_path, Fleet(clusters=3, days=1, objects=10))
+    stuck = Stuck(answered=2)
+    source = Source(str(tmp_path), stuck, str(tmp_path), patience=0.2)
+    runs = [each for path in (source, open_source(here)) for each in runs_of(path, dt.date.min, dt.date.max)]
+    problems: list[str] = []
+    (rows,) = read_all(runs, "runs", ("cluster", "run_id"), problems)
+    stuck.release.set()
+
+    assert rows["cluster"].to_pylist() == ["cluster-000", "cluster-001", "cluster-007"]
+    assert [problem.partition(": ")[0] for problem in problems] == [str(tmp_path)]
+
+
+def test_of_many_files_only_the_bad_ones_are_left_out(tmp_path: Path) -> None:
+    clusters = [f"c-{number:03}" for number in range(300)]
+    for cluster in clusters:
+        spend = float("nan") if cluster == "c-007" else 1.0
+        values = {"schema_name": [SCHEMA], "coverage": [1.0], "policy_mode": ["as-is"], "spend_usd": [spend]}
+        write_rows(tmp_path, Run(cluster, "r", NOW, {"runs": values}), "runs")
+    foreign = tmp_path / file_of("runs", NOW, "c-299", "r", "parquet")
+    foreign.write_bytes((tmp_path / file_of("runs", NOW, "c-000", "r", "parquet")).read_bytes())
+    problems: list[str] = []
+    runs = runs_of(open_source(str(tmp_path)), NOW.date(), NOW.date())
+    read = [
+        name
+        for rows in read_all(runs, "runs", ("cluster", "run_id", "spend_usd"), problems)
+        for name in rows["cluster"].to_pylist()
+    ]
+
+    assert sorted(read) == [cluster for cluster in clusters if cluster not in {"c-007", "c-299"}]
+    assert [problem.partition(": ")[2] for problem in problems] == [
+        "foreign: column `spend_usd` has a value that is not a finite number",
+        "foreign: its rows have another cluster than its path",
+    ]
 
 
 def test_a_bucket_gives_the_rows_of_a_directory(tmp_path: Path) -> None:
