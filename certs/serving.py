@@ -74,14 +74,19 @@ class _AlertingConnection(ssl.SSLObject):
             SSLWantReadError: the handshake needs bytes of the client, or the alert must be sent first.
             SSLError: the handshake failed.
         """
+        # A failure that is kept refers to no frame, and one that is raised is not kept: either would be a reference cycle
+        # with this connection, whose 44 KiB would stay in memory until the garbage collector runs.
         if self._failure is not None:
-            raise self._failure
+            try:
+                raise self._failure
+            finally:
+                self._failure = None
         try:
             super().do_handshake()
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise
         except ssl.SSLError as error:
-            self._failure = error
+            self._failure = error.with_traceback(None)
             raise ssl.SSLWantReadError from None
 
 

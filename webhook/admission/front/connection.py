@@ -242,6 +242,12 @@ class Connection(HttpToolsProtocol):
         self._wait(_Stage.HEAD, self._front.limits.header)
         self._front.open.add(self)
 
+    def abandon(self) -> None:
+        """Release the resources of a connection that was never made, because its handshake failed."""
+        self._slot.release()
+        # The parser refers to the connection. The cycle would stay in memory until the garbage collector runs.
+        self.parser = None  # type: ignore[assignment]  # as uvicorn does when a connection is lost
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Release the resources of the connection."""
         self._slot.release()
@@ -251,6 +257,9 @@ class Connection(HttpToolsProtocol):
             self._front.count(FrontEvent.CLIENT_GONE)
         self._waiting, self._stage, self._deadline, self._done = 0, _Stage.CLOSING, math.inf, True
         super().connection_lost(exc)
+        # Requests that were not started refer to the connection, as the parser does in `abandon`.
+        self.pipeline.clear()
+        self.cycle = None  # type: ignore[assignment]  # as before the first request
 
     def data_received(self, data: bytes) -> None:
         """Parse received data; it is dropped after an error and while the connection closes."""

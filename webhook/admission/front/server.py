@@ -170,15 +170,16 @@ class Front:
     async def _start(self, client: socket.socket, tls: Context | None, slot: Slot) -> None:
         seconds = self.limits.handshake if tls else None
         scheme: Scheme = "https" if tls or client.family == socket.AF_UNIX else "http"
+        connection = Connection(self, slot, scheme)
         try:
             await self.loop.connect_accepted_socket(
-                lambda: Connection(self, slot, scheme),
+                lambda: connection,
                 client,
                 ssl=tls() if tls else None,
                 ssl_handshake_timeout=seconds,
                 ssl_shutdown_timeout=seconds,
             )
         except (OSError, ssl.SSLError) as error:
-            slot.release()
+            connection.abandon()
             late = isinstance(error, ConnectionAbortedError)
             self.count(FrontEvent.HANDSHAKE_TIMEOUT if late else FrontEvent.HANDSHAKE_FAILED)
