@@ -18,7 +18,7 @@ def test_a_burst_is_shed_and_passes(
     serve: Callable[..., Any], load: Callable[..., Any], counts: Callable[[int, int], int], show: Callable[..., None]
 ) -> None:
     # All requests come from one address, like those of API servers behind a proxy.
-    server = serve("--max-connections-per-source", "4096")
+    server = serve("--max-connections", "4096", "--max-connections-per-source", "4096")
     measuring = load(server, cases=(heavy(),), rate=0, at_once=8, fresh=0)
     seconds = wait_until(lambda: measuring.progress().answered >= 200, "the capacity is known")
     capacity = measuring.finish().answered / seconds

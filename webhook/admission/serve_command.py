@@ -174,7 +174,7 @@ _LISTENER: Final = (
 _PROCESSES: Final = (
     _Number("--workers", 2, 1, 64, "number of worker processes"),
     _Number("--drain", 10, 0, 600, "seconds during which new connections are accepted after SIGTERM"),
-    _Number("--max-connections", 4096, 1, 1_000_000, "maximum number of connections per worker"),
+    _Number("--max-connections", 512, 1, 1_000_000, "maximum number of connections per worker"),
     _Number(
         "--max-connections-per-source", 512, 1, 1_000_000, "maximum number of connections per worker and client address"
     ),

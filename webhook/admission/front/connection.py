@@ -240,6 +240,7 @@ class Connection(HttpToolsProtocol):
         super().connection_made(CoalescingTransport(cast("asyncio.Transport", transport), self.loop))
         self.scheme = self._scheme
         self._wait(_Stage.HEAD, self._front.limits.header)
+        self._slot.gives_way = self.give_way
         self._front.open.add(self)
 
     def abandon(self) -> None:
@@ -375,6 +376,14 @@ class Connection(HttpToolsProtocol):
         else:
             self._done = True
             self.transport.abort()
+
+    def give_way(self) -> bool:
+        """Close the connection for another one; return False if a request is being answered."""
+        if self._stage is _Stage.ANSWER and self._deadline == math.inf:
+            return False
+        self._done = True
+        self.transport.abort()
+        return True
 
     def end(self) -> None:
         """Close after the client has read the written data, or when the write limit expires."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _MIB: Final = 1024 * 1024
 
@@ -32,7 +34,8 @@ class Limits:
             sends none before it has the response; each costs 6 KiB, of which the client sends 30 bytes.
         awaiting_facts: the number of reviews that wait for cluster data.
         in_flight: the size of the bodies of all requests.
-        connections: the number of connections.
+        connections: the number of connections. Each takes up to 0.3 MiB: 256 KiB are what uvloop 0.23 reads at once, and
+            OpenSSL keeps some too.
         per_source: the number of connections from one address. An API server keeps 25 idle connections (client-go
             v0.36 transport; seen with v1.36.3), and all API servers may share one address.
     """
@@ -52,7 +55,7 @@ class Limits:
     pipelined: int = 16
     awaiting_facts: int = 256
     in_flight: int = 64 * _MIB
-    connections: int = 4096
+    connections: int = 512
     per_source: int = 512
 
 
@@ -75,44 +78,77 @@ class FrontEvent(Enum):
     AWAITED_CLUSTER_DATA = "awaited_cluster_data"
 
 
-class Slot:
-    """One of the allowed connections; `release` takes effect once."""
+def _stays() -> bool:
+    return False
 
-    __slots__ = ("_connections", "_source")
+
+class Slot:
+    """One of the allowed connections; `release` takes effect once.
+
+    Attributes:
+        gives_way: closes the connection and returns True, or returns False if a request of it is being answered.
+    """
+
+    __slots__ = ("_connections", "_source", "gives_way")
 
     def __init__(self, connections: Connections, source: str) -> None:
         self._connections: Connections | None = connections
         self._source = source
+        self.gives_way: Callable[[], bool] = _stays
 
     def release(self) -> None:
         """Allow another connection in place of this one; later calls do nothing."""
         if self._connections is not None:
-            self._connections.leave(self._source)
+            self._connections.leave(self, self._source)
             self._connections = None
+            self.gives_way = _stays
 
 
 class Connections:
-    """Counts the open connections, and limits them in total and per address."""
+    """Counts the open connections, and limits them in total and per address.
+
+    At the limit in total, a new connection takes the place of the oldest one that can be closed of the address with the most
+    connections. So clients that only hold connections open exclude no other address.
+    """
 
     def __init__(self, most: int, most_per_source: int) -> None:
         self._most = most
         self._most_per_source = most_per_source
-        self._by_source: Counter[str] = Counter()
+        # The connections of each address, the oldest first.
+        self._by_source: dict[str, dict[Slot, None]] = {}
         self.open = 0
 
-    def enter(self, source: str) -> Slot | FrontEvent:
-        """Count a connection from an address, or return the event of the limit that it exceeds."""
-        if self.open >= self._most:
-            return FrontEvent.REFUSED_TOTAL
-        if self._by_source[source] >= self._most_per_source:
-            return FrontEvent.REFUSED_SOURCE
-        self.open += 1
-        self._by_source[source] += 1
-        return Slot(self, source)
+    def enter(self, source: str, evicted: Callable[[], None]) -> Slot | FrontEvent:
+        """Count a connection from an address, or return the event of the limit that it exceeds.
 
-    def leave(self, source: str) -> None:
+        Calls `evicted` if another connection was closed for it.
+        """
+        if self.open >= self._most:
+            if not self._evict(source):
+                return FrontEvent.REFUSED_TOTAL
+            evicted()
+        slots = self._by_source.setdefault(source, {})
+        if len(slots) >= self._most_per_source:
+            return FrontEvent.REFUSED_SOURCE
+        slot = Slot(self, source)
+        slots[slot] = None
+        self.open += 1
+        return slot
+
+    def leave(self, slot: Slot, source: str) -> None:
         """Count a closed connection; addresses without connections are deleted."""
         self.open -= 1
-        self._by_source[source] -= 1
-        if not self._by_source[source]:
+        slots = self._by_source[source]
+        del slots[slot]
+        if not slots:
             del self._by_source[source]
+
+    def _evict(self, source: str) -> bool:
+        """Close a connection for a new one from `source`; return False if none can be closed."""
+        own = self._by_source.get(source, {})
+        largest = max(self._by_source.values(), key=len)
+        for slot in tuple(largest if len(largest) > len(own) else own):
+            if slot.gives_way():
+                slot.release()
+                return True
+        return False

@@ -150,7 +150,7 @@ class Front:
             self._begin(client, address[0] if address else "", tls, slots)
 
     def _begin(self, client: socket.socket, source: str, tls: Context | None, slots: Connections) -> None:
-        slot = slots.enter(source)
+        slot = slots.enter(source, lambda: self.count(FrontEvent.REFUSED_TOTAL))
         if isinstance(slot, FrontEvent):
             self.count(slot)
             client.close()
@@ -160,8 +160,11 @@ class Front:
         if client.family != socket.AF_UNIX:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         task = self.loop.create_task(self._start(client, tls, slot))
+        slot.gives_way = task.cancel
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
+        # `_start` ends when it is cancelled; one that has not begun did not take the socket.
+        task.add_done_callback(lambda ended: client.close() if ended.cancelled() else None)
 
     def _accept_again(self, listener: socket.socket, tls: Context | None, slots: Connections) -> None:
         if listener in self._listeners:
@@ -183,3 +186,6 @@ class Front:
             connection.abandon()
             late = isinstance(error, ConnectionAbortedError)
             self.count(FrontEvent.HANDSHAKE_TIMEOUT if late else FrontEvent.HANDSHAKE_FAILED)
+        except asyncio.CancelledError:
+            # The connection gave way to another one.
+            connection.abandon()

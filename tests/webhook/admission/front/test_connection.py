@@ -78,8 +78,9 @@ class Front:
         )
         self.config.load()
         self.connections = Connections(10, 10)
-        slot = self.connections.enter("10.0.0.1")
+        slot = self.connections.enter("10.0.0.1", lambda: None)
         assert isinstance(slot, Slot)
+        self.slot = slot
         self.transport = Transport()
         self.connection = Connection(self, slot, "https")
         self.connection.connection_made(self.transport)
@@ -183,6 +184,27 @@ def test_each_stage_has_its_deadline(scenario: Scenario, seconds: float, event: 
     front = play(run)
     # Only a late body gets a response.
     assert front.transport.calls[-1] == ("close" if event is FrontEvent.BODY_TIMEOUT else "abort")
+
+
+@pytest.mark.parametrize(
+    "scenario", [scenario for scenario, _, _ in DEADLINES.values()] + [sends(GET)], ids=[*DEADLINES, "idle"]
+)
+def test_a_connection_gives_way_to_another(scenario: Scenario) -> None:
+    async def run(front: Front) -> None:
+        await scenario(front)
+        assert front.slot.gives_way()
+
+    assert play(run).transport.calls[-1] == "abort"
+
+
+def test_a_connection_whose_request_is_answered_does_not_give_way() -> None:
+    async def run(front: Front) -> None:
+        await front.send(GET)
+        assert not front.slot.gives_way()
+        await front.answer()
+        assert front.slot.gives_way()
+
+    assert play(run, at_once=False).codes == [200]
 
 
 def test_a_client_is_told_that_its_body_is_late() -> None:

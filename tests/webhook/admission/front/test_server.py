@@ -129,17 +129,19 @@ def test_a_listener_has_the_family_of_its_address(host: str, family: int) -> Non
             listen(host, listener.getsockname()[1])
 
 
-def test_connections_above_the_limit_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_connection_above_the_limit_closes_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_HEALTH_CONNECTIONS", 2)
 
     async def run() -> None:
         counted = Counted()
         with counted.listening() as address:
-            kept = [await asyncio.open_connection(*address) for _ in range(2)]
+            (reader, closed), *kept = [await asyncio.open_connection(*address) for _ in range(2)]
             await until(lambda: len(counted.front.open) == 2)
-            reader, closed = await asyncio.open_connection(*address)
-            assert await reader.read() == b""
-            assert counted.events == {FrontEvent.ACCEPTED: 2, FrontEvent.REFUSED_TOTAL: 1}
+            kept.append(await asyncio.open_connection(*address))
+            with suppress(ConnectionResetError):
+                assert await reader.read() == b""
+            await until(lambda: counted.events[FrontEvent.ACCEPTED] == 3)
+            assert counted.events == {FrontEvent.ACCEPTED: 3, FrontEvent.REFUSED_TOTAL: 1}
             options = (
                 connection.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
                 for connection in counted.front.open
@@ -147,10 +149,48 @@ def test_connections_above_the_limit_are_closed(monkeypatch: pytest.MonkeyPatch)
             assert list(options) == [1, 1]
             # The admission port has a limit of its own.
             assert counted.front.slots.open == 0
-            for _, writer in (*kept, (reader, closed)):
+            for _, writer in ((reader, closed), *kept):
                 writer.close()
             await until(lambda: not counted.front.open)
         await counted.front.leave(0)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("sent", [b"", REQUEST[:9]], ids=["nothing", "half-a-head"])
+def test_clients_that_hold_every_connection_do_not_stop_probes(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+    monkeypatch.setattr(server, "_HEALTH_CONNECTIONS", 4)
+    codes = []
+
+    async def client(_: Front, port: int) -> None:
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(4)]
+        for _, writer in held:
+            writer.write(sent)
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            codes.append(await send_request(reader, writer))
+            # A client that keeps its connection holds one more.
+            held.append((reader, writer))
+        for _, writer in held:
+            writer.close()
+
+    served(client)
+    assert codes == [b"200"] * 3
+
+
+def test_handshakes_that_hold_every_connection_give_way() -> None:
+    async def run() -> None:
+        counted = Counted(connections=2)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with counted.listening(lambda: context) as address:
+            writers = [(await asyncio.open_connection(*address))[1] for _ in range(5)]
+            await until(lambda: counted.events[FrontEvent.ACCEPTED] == 5)
+            assert counted.events == {FrontEvent.ACCEPTED: 5, FrontEvent.REFUSED_TOTAL: 3}
+            await until(lambda: len(counted.front._starting) == 2)
+            assert counted.front.slots.open == 2
+            for writer in writers:
+                writer.close()
+            await until(lambda: not counted.front.slots.open)
 
     asyncio.run(run())
 
