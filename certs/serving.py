@@ -6,8 +6,9 @@ import contextlib
 import os
 import ssl
 import tempfile
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
@@ -18,7 +19,7 @@ from gpugate.certs.pki import CertificateError, parse_certificates, parse_genera
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from gpugate.certs.pki import KeyPair
 
@@ -49,7 +50,7 @@ def as_file(content: bytes) -> Iterator[str]:
         yield str(on_disk)
 
 
-__all__ = ["CertificateError", "self_test", "server_context"]
+__all__ = ["CertificateError", "EmptyRecordsError", "self_test", "server_context"]
 
 # X509_V_FLAG_NO_CHECK_TIME in OpenSSL's x509_vfy.h. The ssl module has no constant for it.
 _NO_CHECK_TIME: Final = 0x200000
@@ -57,8 +58,21 @@ _NO_CHECK_TIME: Final = 0x200000
 _MAX_ROUNDS: Final = 10
 
 
-class _AlertingConnection(ssl.SSLObject):
-    """A TLS connection that sends its alert to the client after a failed handshake.
+# The records without content that a connection may receive, the handshake included. An API server sends three.
+_EMPTY_RECORDS: Final = 64
+# Type, version and length of a record (RFC 8446, 5.1).
+_HEADER: Final = 5
+
+
+class EmptyRecordsError(ssl.SSLError):
+    """A client sends too many TLS records without content."""
+
+
+class _Connection(ssl.SSLObject):
+    """A TLS connection of a server that sends its alert after a failed handshake, and limits records without content.
+
+    A key update is a record of 27 bytes that takes 16 us of CPU, and OpenSSL processes all records that it can read until one has
+    content. Eight clients that sent nothing else stopped a server. So OpenSSL gets one record after the other.
 
     Event loops close a connection after a failed handshake without sending the alert (asyncio of CPython 3.11, uvloop
     0.23), and an API server then reports only `EOF`. They send pending bytes when the handshake wants to read. Therefore
@@ -66,6 +80,39 @@ class _AlertingConnection(ssl.SSLObject):
     """
 
     _failure: ssl.SSLError | None = None
+    # The received bytes, and those for OpenSSL.
+    _received: ssl.MemoryBIO
+    _passed_on: ssl.MemoryBIO
+    # The bytes that are missing of the current record, and the number of records without content.
+    _missing = 0
+    _empty = 0
+
+    def read_from(self, received: ssl.MemoryBIO, passed_on: ssl.MemoryBIO) -> None:
+        """Pass received bytes on to OpenSSL, which reads `passed_on`."""
+        self._received, self._passed_on = received, passed_on
+
+    # The parameters are those of SSLObject; the result is the content or, with a buffer, its size.
+    def read(self, len: int = 1024, buffer: Any = None) -> Any:  # noqa: A002
+        """Read content.
+
+        Raises:
+            SSLWantReadError: no further content is complete.
+            EmptyRecordsError: the client sends too many records without content.
+            SSLError: the client violates TLS.
+        """
+        content = self._with_each_record(partial(super().read, len, buffer))
+        self._empty -= 1
+        return content
+
+    def unwrap(self) -> None:
+        """Close the connection.
+
+        Raises:
+            SSLWantReadError: the client has not closed it.
+            EmptyRecordsError: the client sends too many other records instead.
+            SSLError: the client violates TLS.
+        """
+        self._with_each_record(super().unwrap)
 
     def do_handshake(self) -> None:
         """Perform the TLS handshake.
@@ -82,12 +129,52 @@ class _AlertingConnection(ssl.SSLObject):
             finally:
                 self._failure = None
         try:
-            super().do_handshake()
+            self._with_each_record(super().do_handshake)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise
         except ssl.SSLError as error:
             self._failure = error.with_traceback(None)
             raise ssl.SSLWantReadError from None
+
+    def _with_each_record(self, step: Callable[[], Any]) -> Any:
+        """Repeat a step of OpenSSL with one received record after the other until it has a result."""
+        self._pass_on()
+        while True:
+            try:
+                return step()
+            except ssl.SSLWantReadError:
+                if not self._pass_on():
+                    raise
+
+    def _pass_on(self) -> bool:
+        """Pass on the next record, or what was received of it; return False if nothing was."""
+        if not self._missing:
+            if self._received.pending < _HEADER:
+                return False
+            self._empty += 1
+            if self._empty > _EMPTY_RECORDS:
+                raise EmptyRecordsError("too many TLS records without content")
+            header = self._received.read(_HEADER)
+            self._passed_on.write(header)
+            self._missing = int.from_bytes(header[-2:])
+        part = self._received.read(self._missing)
+        self._passed_on.write(part)
+        self._missing -= len(part)
+        return bool(part) or not self._missing
+
+
+class _Context(ssl.SSLContext):
+    """A context whose connections limit the records that they receive."""
+
+    sslobject_class = _Connection
+
+    def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *others: Any, **named: Any) -> _Connection:
+        """Create a connection with the parameters of SSLContext."""
+        passed_on = ssl.MemoryBIO()
+        connection = super().wrap_bio(passed_on, outgoing, *others, **named)
+        assert isinstance(connection, _Connection)  # noqa: S101 -- for the type checker: this is `sslobject_class`
+        connection.read_from(incoming, passed_on)
+        return connection
 
 
 def server_context(
@@ -110,8 +197,7 @@ def server_context(
         CertificateError: one of the two is not PEM, the key is encrypted, they do not match, or OpenSSL rejects them.
     """
     checked = validate_pair(pair, where)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.sslobject_class = _AlertingConnection
+    context = _Context(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0

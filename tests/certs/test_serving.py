@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import os
 import ssl
@@ -14,10 +15,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from handshakes import shaken, trusting
+from tls_records import SUITE, ClientRecords
 
 from gpugate.certs import serving
 from gpugate.certs.pki import KeyPair, certificate_authority, server_certificate
-from gpugate.certs.serving import CertificateError, self_test, server_context
+from gpugate.certs.serving import CertificateError, EmptyRecordsError, self_test, server_context
 
 NOW = dt.datetime.now(tz=dt.UTC)
 DAY = dt.timedelta(days=1)
@@ -223,3 +225,68 @@ def test_an_endless_handshake_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "_has_finished", lambda _: False)
     with pytest.raises(CertificateError, match="did not finish"):
         self_test(PAIR, AUTHORITY.certificate, "localhost", NOW)
+
+
+class Talk:
+    """A server after its handshake with a TLS 1.3 client, and the records of the client."""
+
+    def __init__(self, log: Path) -> None:
+        client = trusting(AUTHORITY.certificate)
+        client.keylog_filename = str(log)
+        self.received, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.server = server_context(PAIR).wrap_bio(self.received, to_client, server_side=True)
+        hello = client.wrap_bio(to_client, self.received, server_hostname="localhost")
+        for end in (hello, self.server, hello, self.server):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+        assert hello.cipher() is not None
+        assert hello.cipher()[0] == SUITE
+        self.client = ClientRecords(log)
+
+    def read(self) -> bytes:
+        """Read as an event loop does, until there is no further content."""
+        content = b""
+        with contextlib.suppress(ssl.SSLWantReadError):
+            while True:
+                content += self.server.read(1 << 18)
+        return content
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Talk:
+    return Talk(tmp_path / "keys")
+
+
+@pytest.mark.parametrize("size", [1, 5, 7, 1000], ids="{} bytes at a time".format)
+def test_records_are_read_however_they_arrive(talk: Talk, size: int) -> None:
+    sent = b"".join(map(talk.client.content, (b"a", b"bc", b"d" * 40)))
+    content = b""
+    for start in range(0, len(sent), size):
+        talk.received.write(sent[start : start + size])
+        content += talk.read()
+    assert content == b"abc" + b"d" * 40
+
+
+def test_any_number_of_small_records_is_read(talk: Talk) -> None:
+    talk.received.write(b"".join(talk.client.content(b"a") for _ in range(200)))
+    assert talk.read() == b"a" * 200
+
+
+@pytest.mark.parametrize("between", [b"", b"a"], ids=["nothing else", "content between them"])
+def test_a_client_that_updates_its_key_without_end_is_rejected(talk: Talk, between: bytes) -> None:
+    def updates(number: int) -> bytes:
+        return b"".join(talk.client.key_update() + (between and talk.client.content(between)) for _ in range(number))
+
+    talk.received.write(updates(50) + talk.client.content(b"b"))
+    assert talk.read() == between * 50 + b"b"
+    talk.received.write(updates(50))
+    with pytest.raises(EmptyRecordsError):
+        talk.read()
+
+
+def test_a_client_that_updates_its_key_instead_of_closing_is_rejected(talk: Talk) -> None:
+    with pytest.raises(ssl.SSLWantReadError):
+        talk.server.unwrap()
+    talk.received.write(b"".join(talk.client.key_update() for _ in range(100)))
+    with pytest.raises(EmptyRecordsError):
+        talk.server.unwrap()
