@@ -178,3 +178,11 @@ def test_no_filter_of_the_repository_runs(base: str, gpugate: Run, tmp_path: Pat
     gpugate("check", "--trust", "base", "--base", base, ".")
 
     assert not Path("started").exists()
+
+
+@pytest.mark.parametrize("replaced", ["{0}", "{0}^{{tree}}", "{0}:policy.yaml"], ids=["commit", "tree", "file"])
+def test_the_base_is_not_replaced_by_another_one(replaced: str, base: str, gpugate: Run) -> None:
+    change = commit({"pod.yaml": POD, **SILENCED["another mode"]})
+    git("replace", replaced.format(base), replaced.format(change))
+
+    assert gpugate("check", "--trust", "base", "--base", base, ".").code == 1
