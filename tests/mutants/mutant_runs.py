@@ -22,6 +22,7 @@ import sys
 import tempfile
 import traceback
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -52,6 +53,8 @@ _ARGUMENTS: Final = ("-q", "-p", "no:cacheprovider", "--capture=sys", "--assert=
 _WARM: Final = ("cryptography.x509.verification", "hypothesis.strategies", "jsonpatch", "msgspec", "pydantic")
 # The most test files that a mutant of an import is tried with; each is collected anew.
 _FILES: Final = 10
+# How near a test is to a module that it imports itself.
+_IMPORTS: Final = 1
 
 
 # The number of a mutant, the recorded seconds of its tests, and what runs them in a fork: 0 when all pass.
@@ -357,7 +360,7 @@ class _Reaching:
                     by_module[mutants[number].module].add(nodeid)
             # A test of constants, which are evaluated by the import, reaches no mutant of its module.
             for module, found in by_module.items():
-                if test.passed and _distance(nodeid, module) == 0:
+                if test.passed and _distance(nodeid, module) <= _IMPORTS:
                     found.add(nodeid)
         self._tests = tests
         self._order = {module: _ordered(found, tests, module) for module, found in by_module.items()}
@@ -399,11 +402,19 @@ def _ordered(nodeids: set[str], tests: dict[str, Test], module: str) -> dict[str
 
 
 def _distance(nodeid: str, module: str) -> int:
-    """Return 0 for a test of the module, 1 for one of its folder, 2 for any other."""
+    """Return 0 for a test of the module, 1 for one that imports it, 2 for one of its folder, 3 for any other."""
     file = Path(nodeid.partition("::")[0])
     if file.name.startswith(f"test_{Path(module).stem}"):
         return 0
-    return 1 if file.parent == "tests" / Path(module).parent else 2
+    if _imports(file, module):
+        return _IMPORTS
+    return 2 if file.parent == "tests" / Path(module).parent else 3
+
+
+@cache
+def _imports(file: Path, module: str) -> bool:
+    name = f"gpugate.{module.removesuffix('.py').replace('/', '.')}"
+    return f"from {name} import" in (ROOT / file).read_text()
 
 
 def _of_few_files(nodeids: list[str]) -> list[str]:

@@ -4,6 +4,7 @@ from collections import Counter
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import mutant_runs
 import mutant_switch
 import mutants
 import pytest
@@ -215,3 +216,16 @@ def test_again_tries_the_survivors_of_a_sample_that_was_tried(monkeypatch: pytes
     for module, share in (("a.py", 21), ("b.py", 5)):
         with pytest.raises(SystemExit, match=f"{module} has not been run with this share yet"):
             mutants.left_over({module}, share)
+
+
+@pytest.mark.parametrize(
+    ("file", "distance"),
+    [
+        ("tests/webhook/admission/front/test_limits.py", 0),
+        ("tests/webhook/admission/test_metrics_documented.py", 1),
+        ("tests/webhook/admission/front/test_handover.py", 2),
+        ("tests/webhook/admission/test_shared.py", 3),
+    ],
+)
+def test_the_nearest_tests_of_a_module_are_its_own_then_those_that_import_it(file: str, distance: int) -> None:
+    assert mutant_runs._distance(f"{file}::test", "webhook/admission/front/limits.py") == distance
