@@ -188,7 +188,6 @@ class PolicyFileWatch:
 
     def _read(self, *, always: bool) -> None:
         self._signature = self._files.signature(self._directories)
-        self._waiting = None
         try:
             content = self._files.read()
         except GpugateError as error:

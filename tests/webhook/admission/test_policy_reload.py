@@ -7,10 +7,12 @@ import os
 import shutil
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from own_policies.written import SMALL, write
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.sdk.facts import NoFacts
@@ -19,9 +21,13 @@ from gpugate.policies.sdk.platform import ClusterIdentity
 from gpugate.webhook.admission.gate import Gate, Rules
 from gpugate.webhook.admission.policy_reload import SHIPPED, PolicyFileWatch, Reload, RulesFiles, load_rules
 from gpugate.webhook.manifests.policy_file import PolicyFileError
+from gpugate.webhook.own_policies.catalog import OwnPaths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from gpugate.policies.sdk.policy import Policy
+    from gpugate.webhook.admission.policy_reload import RulesContent
 
 HEAD = "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\n"
 AUDIT, WARN = HEAD + "mode: audit\n", HEAD + "mode: warn\n"
@@ -315,3 +321,175 @@ def test_a_webhook_that_does_not_know_its_cluster_does_not_start(tmp_path: Path)
 
     with pytest.raises(PolicyFileError, match=r"policy\.yaml:3:1: clusters: depends on the cluster"):
         load_rules(path)
+
+
+def own_policy(message: str) -> str:
+    return SMALL.replace("has too many replicas", message)
+
+
+class Outside:
+    """A server with a policy outside the library; `admits` tells whether changed files may be loaded."""
+
+    def __init__(self, folder: Path, policy_file: Path | None = None) -> None:
+        self.policy = folder / "p" / "acme" / "rules.yaml"
+        write(folder, {"p/acme/rules.yaml": own_policy("first")})
+        self.guarded: list[tuple[list[str], bytes]] = []
+        paths = OwnPaths() if policy_file else OwnPaths((folder / "p",))
+        self.files = RulesFiles(policy_file, paths, self._guarded)
+        self.rules = self.files.load(self.files.read())
+        self.used: list[Rules] = []
+        self.reloads: list[Reload] = []
+        self.offered: list[str] = []
+        self.admits: Callable[[], bool] = lambda: True
+        self.watch = PolicyFileWatch(self.files, self.rules, self.used.append, self.reloads.append, self._admits)
+        self.watch.poll()
+
+    def _guarded(self, policies: Sequence[Policy], name: bytes) -> tuple[Policy, ...]:
+        self.guarded.append(([policy.id for policy in policies], name))
+        return tuple(replace(policy, doc="Guarded.") for policy in policies)
+
+    def _admits(self, content: RulesContent) -> bool:
+        self.offered.append(content.generation)
+        return self.admits()
+
+    def change(self, text: str) -> str:
+        """Replace the policy, and return the generation of the files."""
+        new = self.policy.with_name("new")
+        new.write_text(text)
+        new.replace(self.policy)
+        return self.files.read().generation
+
+    @property
+    def results(self) -> tuple[list[str], list[Reload]]:
+        return [rules.generation for rules in self.used], self.reloads
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Outside:
+    return Outside(tmp_path)
+
+
+def test_policies_outside_the_library_are_guarded_and_bound_behind_those_of_the_library(outside: Outside) -> None:
+    name = outside.files.read().own
+    assert outside.guarded == [(["acme/many-replicas"], name)]
+    *library, own = outside.rules.ruleset.catalog
+    assert tuple(library) == CATALOG
+    assert (own.id, own.doc) == ("acme/many-replicas", "Guarded.")
+
+
+@pytest.mark.parametrize("text", [None, AUDIT], ids=["no policy file", "a policy file"])
+def test_the_generation_is_of_the_policy_file_and_of_policies_outside_the_library(
+    tmp_path: Path, text: str | None
+) -> None:
+    file = tmp_path / "policy.yaml"
+    if text:
+        file.write_text(text)
+    write(tmp_path, {"p/acme/rules.yaml": SMALL})
+    content = RulesFiles(file if text else None, OwnPaths((tmp_path / "p",))).read()
+    data = (text or "").encode()
+    assert (content.data or b"", content.generation) == (data, hashlib.sha256(data + content.own).hexdigest()[:12])
+
+
+def test_a_changed_policy_outside_the_library_is_loaded(outside: Outside) -> None:
+    assert outside.results == ([], [])
+
+    second = outside.change(own_policy("second"))
+    outside.watch.poll()
+    assert outside.results == ([second], [Reload(second)])
+    outside.watch.reload()
+    assert outside.results == ([second] * 2, [Reload(second)] * 2)
+
+
+def test_an_invalid_policy_outside_the_library_leaves_the_last_rules_in_force(outside: Outside) -> None:
+    first = outside.rules.generation
+    outside.change(SMALL.replace("object.spec", "objct.spec"))
+    for _ in range(2):
+        outside.watch.poll()
+
+    (reload,) = outside.reloads
+    assert (outside.used, reload.generation, "unknown variable `objct`" in reload.error) == ([], first, True)
+
+
+def test_directories_that_the_policy_file_names_are_watched(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(AUDIT + "policy_paths: [p]\n")
+    outside = Outside(tmp_path, file)
+    for text in ("second", "third"):
+        outside.change(own_policy(text))
+        outside.watch.poll()
+    assert len(outside.used) == 2
+
+    file.write_text(AUDIT)
+    outside.watch.poll()
+    assert outside.results[0][-1] == generation(AUDIT)
+    outside.change(own_policy("fourth"))
+    outside.watch.poll()
+    assert len(outside.used) == 3
+
+
+def test_files_that_did_not_change_are_read_once(outside: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outside.files, "read", None)
+    outside.watch.poll()
+    assert outside.results == ([], [])
+
+
+def test_changed_files_are_offered_until_they_may_be_loaded(outside: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
+    outside.admits = lambda: False
+    second = outside.change(own_policy("second"))
+    outside.watch.poll()
+    monkeypatch.setattr(outside.files, "read", None)
+    outside.watch.poll()
+    assert (outside.results, outside.offered) == (([], []), [second] * 2)
+
+    outside.admits = lambda: True
+    for _ in range(2):
+        outside.watch.poll()
+    assert (outside.results, outside.offered) == (([second], [Reload(second)]), [second] * 3)
+
+
+def test_a_newer_change_replaces_one_that_may_not_be_loaded_yet(outside: Outside) -> None:
+    outside.admits = lambda: False
+    second = outside.change(own_policy("second"))
+    outside.watch.poll()
+    third = outside.change(own_policy("third"))
+    outside.watch.poll()
+    outside.admits = lambda: True
+    for _ in range(2):
+        outside.watch.poll()
+    assert (outside.results[0], outside.offered) == ([third], [second, third, third])
+
+
+@pytest.mark.parametrize("text", [own_policy("first"), SMALL.replace("kinds", "kind")], ids=["restored", "invalid"])
+def test_a_change_that_is_undone_before_it_may_be_loaded_is_never_loaded(outside: Outside, text: str) -> None:
+    outside.admits = lambda: False
+    second = outside.change(own_policy("second"))
+    outside.watch.poll()
+    outside.admits = lambda: True
+    outside.change(text)
+    for _ in range(2):
+        outside.watch.poll()
+    assert outside.used == []
+    assert outside.offered.count(second) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [(PolicyFileError("a policy ends"), "a policy ends"), (OSError(), "cannot be used (OSError")],
+)
+def test_files_whose_trial_fails_are_reported_once_and_not_offered_again(
+    outside: Outside, error: Exception, message: str
+) -> None:
+    def admits() -> bool:
+        raise error
+
+    first = outside.rules.generation
+    outside.admits = lambda: False
+    outside.change(own_policy("second"))
+    outside.watch.poll()
+    outside.admits = admits
+    for _ in range(2):
+        outside.watch.poll()
+
+    (reload,) = outside.reloads
+    assert (outside.used, reload.generation, message in reload.error) == ([], first, True)
+    assert len(outside.offered) == 2
