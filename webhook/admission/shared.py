@@ -79,7 +79,7 @@ class Shared:
         return content.own[:16] == self.guarding.guard.accepted
 
     def poll_certificate(self, *, force: bool = False) -> str | None:
-        """Load a changed certificate, or any certificate with `again`; returns the result of `Certificate.poll`."""
+        """Load a changed certificate, or any certificate with `force`; returns the result of `Certificate.poll`."""
         error = self.certificate.reload() if force else self.certificate.poll()
         if error is not None:
             self.metrics.certificate_reloaded(not error)
