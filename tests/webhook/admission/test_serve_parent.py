@@ -9,19 +9,22 @@ import shlex
 import socket
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from admission.logged import FakeLog
+from own_policies.written import SMALL, write
 
 from gpugate import __version__
 from gpugate.policies.sdk.platform import ClusterIdentity
 from gpugate.webhook.admission import serve
-from gpugate.webhook.admission.options import Keeping, ServeError, ServeOptions
+from gpugate.webhook.admission.options import Keeping, Recording, ServeError, ServeOptions
 from gpugate.webhook.admission.policy_guard import Guard, Guarding
-from gpugate.webhook.admission.policy_reload import Reload, RulesFiles, load_rules
+from gpugate.webhook.admission.policy_reload import Reload, RulesContent, RulesFiles, load_rules
+from gpugate.webhook.admission.shared import SharedShadow
 from gpugate.webhook.admission.workers import WorkerExit
 from gpugate.webhook.cli.identity import cluster_of
+from gpugate.webhook.own_policies.sources import OwnPolicyError, PolicySource
 from gpugate.webhook.registration import command as registration
 
 URL = "https://localhost:8443"
@@ -78,11 +81,18 @@ class Recorded:
         self.calls: list[tuple[Any, ...]] = []
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *values: self.calls.append((name, *values))
+        return lambda *values, **named: self.calls.append((name, *values, *named.values()))
 
 
 class Parent(serve._Parent):
-    def __init__(self, options: ServeOptions, *, authority: bytes | None = b"ca", error: str | None = None) -> None:
+    def __init__(
+        self,
+        options: ServeOptions,
+        *,
+        authority: bytes | None = b"ca",
+        error: str | None = None,
+        shadow: SharedShadow | None = None,
+    ) -> None:
         self.log, self.metrics, self.polls = FakeLog(), Recorded(), list[bool]()
         identity = SimpleNamespace(authority=authority, not_after=dt.datetime(2026, 11, 22, tzinfo=dt.UTC))
         admission, health = (SimpleNamespace(getsockname=lambda port=port: ("", port)) for port in (8443, 8081))
@@ -102,9 +112,15 @@ class Parent(serve._Parent):
             poll_certificate=poll,
             admission=admission,
             health=health,
-            shadow=None,
+            shadow=shadow,
         )
+        parts.may_load = lambda content: content.own[:16] == self.accepted
         super().__init__(parts)
+
+    @property
+    def accepted(self) -> bytes:
+        """The name of the set of policies that all processes may use."""
+        return self._shared.guarding.guard.accepted
 
 
 OPTIONS = ServeOptions("0.0.0.0", 8443)  # noqa: S104 -- not bound here
@@ -260,3 +276,255 @@ def test_the_summary_says_which_entries_apply_in_the_cluster(tmp_path: Path, lab
     files = RulesFiles(file, cluster=ClusterIdentity(name="gpu-1", labels=labels))
 
     assert serve._summary(files.load(files.read()).ruleset).endswith(end)
+
+
+class FakeTrial:
+    """A trial whose result is given; `started` are all of them."""
+
+    started: ClassVar[list[FakeTrial]] = []
+
+    def __init__(self, _load: Any) -> None:
+        self.result: bool | Exception = False
+        self.is_stopped = False
+        self.started.append(self)
+
+    def is_passed(self, seconds: float) -> bool:
+        # The supervisor handles no signal meanwhile.
+        assert seconds < 1
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
+
+    def stop(self) -> None:
+        self.is_stopped = True
+
+
+@pytest.fixture
+def trials(monkeypatch: pytest.MonkeyPatch) -> list[FakeTrial]:
+    monkeypatch.setattr(serve, "Trial", FakeTrial)
+    FakeTrial.started = []
+    return FakeTrial.started
+
+
+def content(text: bytes = b"") -> RulesContent:
+    """Return what was read of a policy file, with a policy outside the library if there is a text."""
+    sources = (PolicySource("acme", "rules", "rules.yaml", text, "examples"),) if text else ()
+    return RulesContent(None, sources, ())
+
+
+def test_files_without_policies_outside_the_library_need_no_trial(trials: list[FakeTrial]) -> None:
+    parent, plain = Parent(OPTIONS), content()
+    assert parent._admits(plain)
+    assert (parent.accepted, trials) == (plain.own[:16], [])
+
+
+def test_policies_outside_the_library_may_be_loaded_after_a_trial(trials: list[FakeTrial]) -> None:
+    parent, first = Parent(OPTIONS), content(b"first")
+    before = parent.accepted
+    assert [parent._admits(first), parent._admits(first)] == [False, False]
+    (trial,) = trials
+    assert parent.accepted == before
+
+    trial.result = True
+    assert parent._admits(first)
+    assert parent.accepted == first.own[:16]
+    # It was loaded, for example when only the policy file changes.
+    assert parent._admits(first)
+    assert len(trials) == 1
+
+
+def test_the_trial_of_a_set_that_changed_is_stopped(trials: list[FakeTrial]) -> None:
+    parent = Parent(OPTIONS)
+    parent._admits(content(b"first"))
+    parent._admits(content(b"second"))
+    assert [trial.is_stopped for trial in trials] == [True, False]
+    parent._stop_trial()
+    assert [trial.is_stopped for trial in trials] == [True, True]
+
+
+def test_a_set_that_fails_its_trial_may_not_be_loaded_and_has_another_trial_later(trials: list[FakeTrial]) -> None:
+    parent, first = Parent(OPTIONS), content(b"first")
+    before = parent.accepted
+    parent._admits(first)
+    trials[0].result = OwnPolicyError("ends")
+    with pytest.raises(OwnPolicyError, match="ends"):
+        parent._admits(first)
+    assert parent.accepted == before
+    assert not parent._admits(first)
+    assert len(trials) == 2
+
+
+class Switching:
+    """A guard that says which policies were switched, and which one a dead process was calling."""
+
+    def __init__(self, *switched: tuple[str, bool], died: str = "") -> None:
+        self._switched, self._died = switched, died
+
+    def switched(self) -> Any:
+        return iter(self._switched)
+
+    def died(self, _pid: int) -> str:
+        return self._died
+
+
+@pytest.mark.parametrize(
+    ("is_off", "line"),
+    [
+        (True, ("error", "policy switched off after repeated failures")),
+        (False, ("info", "policy switched on again")),
+    ],
+)
+@pytest.mark.parametrize("has_events", [True, False])
+def test_a_switched_policy_is_measured_logged_and_has_an_event(
+    is_off: bool,  # noqa: FBT001 -- a table's column
+    line: tuple[str, str],
+    has_events: bool,  # noqa: FBT001 -- as above
+) -> None:
+    parent, events = Parent(OPTIONS), Recorded()
+    parent._shared.guarding = Switching(("acme/slow", is_off))  # type: ignore[assignment] # in its place
+    parent._events = events if has_events else None  # type: ignore[assignment] # as above
+    parent._tick()
+    assert parent.metrics.calls == [("switched", "acme/slow", is_off)]
+    assert parent.log.lines == [(*line, {"policy": "acme/slow"})]
+    assert events.calls == ([("create", "acme/slow", is_off)] if has_events else [])
+
+
+def test_the_policy_that_ended_a_worker_is_logged() -> None:
+    parent = Parent(OPTIONS)
+    parent._shared.guarding = Switching(died="acme/ends")  # type: ignore[assignment] # in its place
+    parent._ended(WorkerExit(7, 3))
+    fields = {"pid": 7, "exit_code": 3, "policy": "acme/ends"}
+    assert parent.log.lines == [("error", "worker ended, another is started", fields)]
+
+
+@pytest.mark.parametrize(
+    ("options", "is_created"),
+    [
+        (ServeOptions("::1", 8443, cluster=SimpleNamespace(), namespace="guard"), True),  # type: ignore[arg-type] # only its presence counts
+        (ServeOptions("::1", 8443, cluster=SimpleNamespace()), False),  # type: ignore[arg-type] # as above
+        (ServeOptions("::1", 8443, namespace="guard"), False),
+    ],
+    ids=["in a cluster", "outside, with one", "without one"],
+)
+def test_events_are_created_in_a_cluster_only(options: ServeOptions, *, is_created: bool) -> None:
+    assert (Parent(options)._events is not None) is is_created
+
+
+def test_an_event_that_is_not_created_is_logged() -> None:
+    parent = Parent(OPTIONS)
+    parent._failed_event("forbidden")
+    assert parent.log.lines == [("warning", "no Kubernetes Event was created", {"reason": "forbidden"})]
+
+
+SHADOW = "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\nmode: audit\n"
+
+
+@pytest.fixture
+def shadowed(tmp_path: Path) -> Parent:
+    return Parent(OPTIONS, shadow=SharedShadow(RulesFiles(tmp_path / "shadow.yaml"), tmp_path))
+
+
+@pytest.mark.parametrize("change", ["_tick", "_reload"])
+def test_a_shadow_policy_file_is_for_workers_that_start_later(shadowed: Parent, tmp_path: Path, change: str) -> None:
+    file, shadow = tmp_path / "shadow.yaml", shadowed._shared.shadow
+    assert shadow is not None
+    file.write_text(SHADOW)
+    getattr(shadowed, change)()
+    valid = load_rules(file).generation
+    assert shadow.rules is not None
+    assert (shadow.rules.generation, shadow.error) == (valid, "")
+
+    file.write_text("mode: [")
+    getattr(shadowed, change)()
+    assert (shadow.rules.generation, "not YAML" in shadow.error) == (valid, True)
+    texts = ["shadow policy file in use", "shadow policy file invalid, the last valid one stays in use, if any"]
+    lines = [line for line in shadowed.log.lines if line[1] in texts]
+    assert [(level, text, fields["generation"]) for level, text, fields in lines] == [
+        ("info", texts[0], valid),
+        ("error", texts[1], valid),
+    ]
+    assert lines[1][2]["error"] == shadow.error
+    assert [call for call in shadowed.metrics.calls if call[0] == "shadow_reloaded"] == [
+        ("shadow_reloaded", True),
+        ("shadow_reloaded", False),
+    ]
+
+
+def shadow_of(policy_file: Path | None, guarding: Guarding | None = None) -> SharedShadow | None:
+    options = ServeOptions("::1", 8443, shadow_policy_file=policy_file)
+    return serve._shadow(options, guarding or Guarding(Guard(1)), Path("tables"))
+
+
+def test_a_shadow_policy_file_is_loaded_at_the_start(tmp_path: Path) -> None:
+    assert shadow_of(None) is None
+    file = tmp_path / "shadow.yaml"
+    file.write_text(SHADOW)
+    shadow = shadow_of(file)
+    assert shadow is not None
+    assert shadow.rules is not None
+    assert (shadow.rules.generation, shadow.error, shadow.folder) == (load_rules(file).generation, "", Path("tables"))
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [("mode: [", "not YAML"), (SHADOW + "policy_paths: [p]\n", "uses other policies outside the library")],
+    ids=["invalid", "other policies"],
+)
+def test_a_shadow_policy_file_that_cannot_be_used_is_reported_and_the_server_starts(
+    tmp_path: Path, text: str, error: str
+) -> None:
+    write(tmp_path, {"shadow.yaml": text, "p/acme/rules.yaml": SMALL})
+    shadow = shadow_of(tmp_path / "shadow.yaml")
+    assert shadow is not None
+    assert (shadow.rules, error in shadow.error) == (None, True)
+
+
+def test_a_shadow_policy_file_may_use_the_policies_that_were_loaded(tmp_path: Path) -> None:
+    write(tmp_path, {"shadow.yaml": SHADOW + "policy_paths: [p]\n", "p/acme/rules.yaml": SMALL})
+    guarding = Guarding(Guard(1))
+    guarding.guard.accept(RulesFiles(tmp_path / "shadow.yaml").read().own)
+    shadow = shadow_of(tmp_path / "shadow.yaml", guarding)
+    assert shadow is not None
+    assert (shadow.rules is not None, shadow.error) == (True, "")
+
+
+def test_another_error_of_a_shadow_policy_file_is_no_error_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shadow.yaml").write_text(SHADOW)
+    monkeypatch.setattr(serve, "_check_own", None)
+    shadow = shadow_of(tmp_path / "shadow.yaml")
+    assert shadow is not None
+    assert shadow.error.startswith("cannot be used (TypeError")
+
+
+@pytest.mark.parametrize("is_tried", [True, False], ids=["own policies", "the library"])
+def test_policies_outside_the_library_are_loaded_in_a_trial_first(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_tried: bool,  # noqa: FBT001 -- a table's column
+) -> None:
+    write(tmp_path, {"policy.yaml": SHADOW + "policy_paths: [p]\n" * is_tried, "p/acme/rules.yaml": SMALL})
+    guarding, order = Guarding(Guard(1)), list[str]()
+    files = RulesFiles(tmp_path / "policy.yaml", None, lambda policies, _: order.append("load") or tuple(policies))
+    monkeypatch.setattr(serve, "trial", lambda load: (order.append("trial"), load()))
+    rules = serve._loaded(files, guarding)
+    assert order == (["trial", "load", "load"] if is_tried else ["load"])
+    assert (rules.generation, guarding.guard.accepted) == (files.read().generation, files.read().own[:16])
+
+
+@pytest.mark.parametrize("is_usable", [True, False])
+def test_a_directory_that_cannot_be_recorded_to_is_reported(
+    tmp_path: Path,
+    is_usable: bool,  # noqa: FBT001 -- a table's column
+) -> None:
+    folder = tmp_path / "a" / "b"
+    if not is_usable:
+        (tmp_path / "a").write_text("")
+    shared: Any = SimpleNamespace(policy_texts=lambda: ("inference",), log=FakeLog(), vocabulary=None)
+    serve._prepare_recording(shared, Recording(folder))
+    assert shared.vocabulary.knows("inference")
+    if is_usable:
+        assert (list(folder.iterdir()), folder.stat().st_mode & 0o777) == ([], 0o700)
+    reason = {"folder": str(folder), "reason": "Not a directory"}
+    assert shared.log.lines == ([] if is_usable else [("warning", "reviews cannot be recorded", reason)])
