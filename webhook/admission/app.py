@@ -112,7 +112,7 @@ def create_app(gate: Gate, health: Health) -> Flask:
     `metav1.Status` in JSON. The debugger is off, whatever the environment variables of Flask contain.
     """
     app = Flask(__name__, static_folder=None)
-    app.config.update(DEBUG=False, TESTING=False, PROPAGATE_EXCEPTIONS=False)
+    app.debug = False
     app.url_map.merge_slashes = False
     for path, phase in ADMISSION.items():
         view = _admission(gate, phase)
@@ -178,8 +178,9 @@ def _shadow(health: Health) -> Callable[[], Response]:
 
 
 def _http_error(error: HTTPException) -> Response:
-    code = error.code if error.code is not None and error.code >= 400 else 404
-    response = _json(code, status(code, f"{request.method} {request.path}: {error.name.lower()}"))
+    assert error.code is not None  # noqa: S101 -- for the type checker: Flask itself handles exceptions without a code
+    message = f"{request.method} {request.path}: {error.name.lower()}"
+    response = _json(error.code, status(error.code, message))
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
     return response

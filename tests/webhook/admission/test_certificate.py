@@ -64,6 +64,8 @@ def test_one_is_made_when_none_is_given(tmp_path: Path, clock: Clock) -> None:
     ca_file = tmp_path / "ca.crt"
     created = Certificate(ServeOptions("127.0.0.1", 0, ca_file=ca_file), clock).identity
     assert created.authority == ca_file.read_bytes()
+    # It is never renewed.
+    assert created.not_after == NOW + 365 * DAY
 
 
 @pytest.mark.parametrize(
@@ -72,6 +74,8 @@ def test_one_is_made_when_none_is_given(tmp_path: Path, clock: Clock) -> None:
         pytest.param("127.0.0.1", (), ("127.0.0.1", "localhost", "::1"), id="loopback"),
         pytest.param("10.0.0.1", ("gpugate.example",), ("gpugate.example", "10.0.0.1", "localhost"), id="named"),
         pytest.param("0.0.0.0", (), ("localhost", "127.0.0.1", "::1"), id="every-address"),  # noqa: S104 -- not bound
+        pytest.param("::", (), ("localhost", "127.0.0.1", "::1"), id="every-IPv6-address"),
+        pytest.param("", (), ("localhost", "127.0.0.1", "::1"), id="no-address"),
     ],
 )
 def test_names_of_a_made_certificate(host: str, san: tuple[str, ...], expected: tuple[str, ...]) -> None:
