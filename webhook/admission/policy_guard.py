@@ -128,10 +128,9 @@ class Guard:
     def died(self, pid: int) -> int | None:
         """Count the death of a process; return the policy that it was calling, None if it was calling none."""
         for process in range(self._processes):
-            at = self._rows + process * _PROCESS.size
-            owner, number = _PROCESS.unpack_from(self._memory, at)
+            owner, number = _PROCESS.unpack_from(self._memory, self._rows + process * _PROCESS.size)
             if owner == pid and number:
-                _PROCESS.pack_into(self._memory, at, 0, 0)
+                self.running(process, None)
                 self.failed(number - 1, _OF_A_DEATH)
                 return int(number) - 1
         return None
@@ -245,11 +244,11 @@ def seconds_starved() -> float:
 
 
 def address_space() -> int:
-    """Return the size of the address space of this process in bytes."""
+    """Return the size of the address space of this process in bytes; 0 where the kernel does not tell it."""
     try:
         with open("/proc/self/statm", "rb") as opened:  # noqa: PTH123 -- called during reviews
             return int(opened.read().split()[0]) * resource.getpagesize()
-    except (OSError, ValueError):
+    except (OSError, ValueError, IndexError):
         return 0
 
 
@@ -400,8 +399,11 @@ def trial(load: Callable[[], object], seconds: float = _TRIAL_SECONDS) -> None:
     """
     # The first process of a container gets no signal that it does not handle.
     before = signal.signal(signal.SIGTERM, _leave)
+    # During the fork, the exception of the handler would be lost, or leave the process behind.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     started = Trial(load, seconds)
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         while not started.is_passed(seconds):
             pass
     except BaseException:
@@ -419,6 +421,7 @@ def _leave(number: int, _frame: FrameType | None) -> None:
 def _try(connection: Connection[Any, Any], load: Callable[[], object], seconds: float) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     signal.set_wakeup_fd(-1)
     # Ends this process if the parent was killed and cannot.
     signal.setitimer(signal.ITIMER_REAL, seconds + _ORPHAN_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import mmap
 import multiprocessing
 import os
@@ -20,6 +21,7 @@ from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import Policy, validates
+from gpugate.webhook.admission import policy_guard
 from gpugate.webhook.admission.policy_guard import (
     MOST_BYTES,
     MOST_CPU_SECONDS,
@@ -94,7 +96,9 @@ def test_after_the_time_one_failure_switches_it_off_again_and_a_success_forgets_
     assert not guard.is_off(3)
 
 
-def test_a_success_in_between_keeps_it_on(guard: Guard) -> None:
+def test_a_success_in_between_keeps_it_on(guard: Guard, clock: Clock) -> None:
+    # The clock may count from the start of the machine.
+    clock.now = 0.0
     for _ in range(3):
         fail(guard, MOST_FAILURES - 1)
         guard.succeeded(3)
@@ -164,6 +168,9 @@ def test_a_call_is_not_charged_for_waiting_for_a_processor(
     if is_too_long:
         with pytest.raises(PolicyTimeoutError):
             called()
+        # Nothing is interrupted between calls.
+        clock.now += MOST_SECONDS
+        signal.raise_signal(signal.SIGALRM)
     else:
         assert called() == ["found"]
     limits.disarm()
@@ -203,6 +210,8 @@ def ends() -> None:
 
 
 def hangs() -> None:
+    for number in (signal.SIGTERM, signal.SIGALRM):
+        signal.signal(number, signal.SIG_IGN)
     time.sleep(60)
 
 
@@ -250,8 +259,9 @@ def policies(run: Callable[[], Iterator[Any]]) -> list[Policy]:
     return [Policy(policy_id, "", (check,)) for policy_id in ("acme/first", "acme/second")]
 
 
-def called(policy: Policy) -> list[Any]:
-    return list(policy.handlers[0].run(Field(None), SimpleNamespace(unhurried=nullcontext)))  # type: ignore[arg-type] # all that is used of a context
+def called(policy: Policy, ctx: Any = None) -> list[Any]:
+    # All that is used of a context.
+    return list(policy.handlers[0].run(Field(None), ctx or SimpleNamespace(unhurried=nullcontext)))
 
 
 def raising(error: BaseException) -> Callable[[], Iterator[Any]]:
@@ -462,6 +472,41 @@ def test_shared_work_is_not_limited(clock: Clock) -> None:
     limits.disarm()
 
 
+@ALARMS
+def test_a_policy_computes_shared_values_without_limits() -> None:
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    entered = Entered()
+    ctx = SimpleNamespace(unhurried=nullcontext)
+
+    def computes() -> Iterator[Any]:
+        yield resource.getrlimit(resource.RLIMIT_AS) == before
+        with ctx.unhurried():
+            yield resource.getrlimit(resource.RLIMIT_AS) == before
+
+    entered.run = computes
+    assert called(entered.called, ctx) == [False, True]
+
+
+PAGE = resource.getpagesize()
+
+
+@pytest.mark.parametrize(
+    ("content", "starved", "size"),
+    [(b"3000000000 2500000000 7", 2.5, 3_000_000_000 * PAGE), (b"", 0, 0), (b"x y z", 0, 0), (None, 0, 0)],
+    ids=["figures", "empty", "no figures", "no file"],
+)
+def test_figures_that_the_kernel_does_not_give_are_0(
+    monkeypatch: pytest.MonkeyPatch, content: bytes | None, starved: float, size: int
+) -> None:
+    def read(_path: str, _mode: str) -> io.BytesIO:
+        if content is None:
+            raise FileNotFoundError
+        return io.BytesIO(content)
+
+    monkeypatch.setattr(policy_guard, "open", read, raising=False)
+    assert (seconds_starved(), address_space()) == (starved, size)
+
+
 def test_a_server_counts_as_many_policies_as_a_set_may_have() -> None:
     guard = Guard(2)
     guard.accept(SET)
@@ -485,6 +530,10 @@ def test_each_process_records_its_own_call() -> None:
         assert (guard.died(child.pid or 0), guard.failures(process + 5)) == (process + 5, 4)
 
 
+def starts_a_process() -> None:
+    multiprocessing.get_context("fork").Process(target=time.sleep, args=(0,)).start()
+
+
 def threads() -> None:
     threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
 
@@ -502,6 +551,7 @@ def fails() -> None:
     [
         (threads, "a policy starts a thread while it is loaded: remove this code"),
         (refuses, "a policy file is wrong"),
+        (starts_a_process, "the policies cannot be used (AssertionError)"),
         (fails, "the policies cannot be used (KeyError)"),
     ],
 )
@@ -525,27 +575,74 @@ def test_a_trial_can_be_asked_whether_it_is_over() -> None:
         os.close(end)
 
 
-def test_a_trial_does_not_inherit_signal_handlers() -> None:
+class Answer:
+    """The end of a pipe from which nothing comes; remembers how long it was waited for."""
+
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+
+    def poll(self, seconds: float) -> bool:
+        self.waits.append(seconds)
+        return False
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_a_trial_is_waited_for_as_long_as_asked_and_no_longer_than_it_may_take(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policy_guard, "monotonic", clock)
+    started, answer = Trial(hangs, 10), Answer()
+    monkeypatch.setattr(started, "_answer", answer)
+    for seconds in (0.25, 0.0):
+        assert not started.is_passed(seconds)
+    clock.now += 9.875
+    assert not started.is_passed(0.25)
+    clock.now += 0.25
+    with pytest.raises(OwnPolicyError, match="not loaded within 10 s"):
+        started.is_passed(0.25)
+    assert answer.waits == [0.25, 0.0, 0.125, 0.0]
+
+
+def test_a_trial_ends_if_the_server_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy_guard, "_ORPHAN_SECONDS", 0.05)
+    reader, writer = os.pipe()
+
+    def starts() -> None:
+        os.close(reader)
+        Trial(lambda: time.sleep(60), 0.05)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    server = multiprocessing.get_context("fork").Process(target=starts)
+    server.start()
+    server.join()
+    os.close(writer)
+    # The trial has the last other end of the pipe.
+    assert os.read(reader, 1) == b""
+    os.close(reader)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM])
+def test_a_trial_does_not_inherit_signal_handlers(number: signal.Signals) -> None:
     """The supervisor records signals, and a trial that did so would not end."""
-    handled = []
-    before = signal.signal(signal.SIGHUP, lambda *_: handled.append(1))
+    before = signal.signal(number, lambda *_: None)
     try:
-        with pytest.raises(OwnPolicyError, match=r"ends the process while it is loaded \(exit code -1\)"):
-            trial(lambda: signal.raise_signal(signal.SIGHUP))
+        with pytest.raises(OwnPolicyError, match=rf"ends the process while it is loaded \(exit code -{number}\)"):
+            trial(lambda: signal.raise_signal(number))
     finally:
-        signal.signal(signal.SIGHUP, before)
+        signal.signal(number, before)
 
 
-def ignores_signals() -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def ends_the_server() -> None:
     os.kill(os.getppid(), signal.SIGTERM)
-    time.sleep(60)
+    hangs()
 
 
 def test_a_signal_ends_a_trial_with_the_exit_code_of_a_shell() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(SystemExit) as left:
-        trial(ignores_signals)
+        trial(ends_the_server)
     assert left.value.code == 128 + signal.SIGTERM
     assert signal.getsignal(signal.SIGTERM) is before
     assert multiprocessing.active_children() == []
