@@ -177,7 +177,7 @@ class PolicyFileWatch:
         if current != self._signature:
             self._read(always=False)
         elif self._waiting is not None:
-            self._apply(self._waiting, always=False)
+            self._apply(self._waiting, always=True)
 
     def reload(self) -> None:
         """Reload the files and bind every policy again, even if they are unchanged."""

@@ -228,6 +228,19 @@ def test_a_restored_file_is_reported_but_not_bound_again(watched: Watched) -> No
     assert (watched.used, watched.reloads[1:]) == ([], [Reload(generation(AUDIT))])
 
 
+@pytest.mark.parametrize("before", [(), (WARN,), ("", AUDIT)], ids=["loaded", "changed", "restored"])
+def test_a_file_that_was_written_again_with_the_same_content_is_not_reported(
+    watched: Watched, before: tuple[str, ...]
+) -> None:
+    for text in before:
+        watched.replace(text)
+        watched.watch.poll()
+    used, reloads = list(watched.used), list(watched.reloads)
+    watched.replace(watched.path.read_bytes())
+    watched.watch.poll()
+    assert (watched.used, watched.reloads) == (used, reloads)
+
+
 def test_another_failure_is_returned_too(watched: Watched) -> None:
     for text in ("", "- a\n"):
         watched.replace(text)
@@ -240,6 +253,15 @@ def test_an_internal_error_keeps_the_ruleset(watched: Watched, monkeypatch: pyte
     watched.replace(WARN)
     watched.watch.poll()
     assert (watched.used, "cannot be used (TypeError" in watched.reloads[0].error) == ([], True)
+
+
+def test_another_error_of_reading_keeps_the_ruleset(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched.replace(WARN)
+    monkeypatch.setattr("gpugate.webhook.admission.policy_reload.read_directories", None)
+    watched.watch.poll()
+    (reload,) = watched.reloads
+    assert (watched.used, reload.generation) == ([], generation(AUDIT))
+    assert reload.error.startswith(f"{watched.path}: cannot be used (TypeError")
 
 
 def test_on_demand_the_same_file_is_bound_again(watched: Watched) -> None:
@@ -445,6 +467,17 @@ def test_changed_files_are_offered_until_they_may_be_loaded(outside: Outside, mo
     for _ in range(2):
         outside.watch.poll()
     assert (outside.results, outside.offered) == (([second], [Reload(second)]), [second] * 3)
+
+
+def test_files_that_are_reloaded_on_demand_are_bound_once_they_may_be_loaded(outside: Outside) -> None:
+    first = outside.rules.generation
+    outside.admits = lambda: False
+    outside.watch.reload()
+    assert outside.results == ([], [])
+    outside.admits = lambda: True
+    for _ in range(2):
+        outside.watch.poll()
+    assert outside.results == ([first], [Reload(first)])
 
 
 def test_a_newer_change_replaces_one_that_may_not_be_loaded_yet(outside: Outside) -> None:
