@@ -31,6 +31,7 @@ def test_heads_that_are_taken(
     [
         pytest.param(b"POST", "2.0", b"/validate", (HOST, LENGTH), 400, id="version"),
         pytest.param(b"CONNECT", "1.1", b"h:443", (HOST,), 400, id="connect"),
+        pytest.param(b"CONNECT", "1.1", b"/validate", (HOST,), 400, id="connect-to-a-path"),
         pytest.param(b"POST", "1.1", b"https://h/validate", (HOST, LENGTH), 400, id="absolute"),
         pytest.param(b"OPTIONS", "1.1", b"*", (HOST,), 400, id="asterisk"),
         pytest.param(b"POST", "1.1", b"/validate#x", (HOST, LENGTH), 400, id="fragment"),
@@ -41,6 +42,7 @@ def test_heads_that_are_taken(
         pytest.param(b"POST", "1.1", b"/validate", (HOST, LENGTH, (b"expect", b"a-miracle")), 417, id="expect"),
         pytest.param(b"POST", "1.1", b"/validate", (HOST,), 411, id="no-length"),
         pytest.param(b"PUT", "1.1", b"/validate", (HOST,), 411, id="no-length-of-a-put"),
+        pytest.param(b"PATCH", "1.1", b"/validate", (HOST,), 411, id="no-length-of-a-patch"),
     ],
 )
 def test_heads_that_are_refused(
