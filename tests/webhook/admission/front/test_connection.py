@@ -272,10 +272,15 @@ def test_a_lost_connection_is_released(parts: tuple[bytes, ...], gone: int) -> N
         front.load.waiting = 7
         await front.send(*parts)
         assert (front.open, front.connections.open) == ({front.connection}, 1)
+        front.transport.abort()
         front.connection.connection_lost(None)
         await front.pause()
         assert (front.open, front.connections.open, front.load.waiting) == (set(), 0, 7)
         front.expire(FOREVER)
+        # The application may end later.
+        for _ in range(2):
+            await front.answer()
+        assert front.load.waiting == 7
 
     front = play(run, at_once=False)
     assert (front.events, front.codes) == (Counter({FrontEvent.CLIENT_GONE: gone} if gone else {}), [])
@@ -389,6 +394,15 @@ def test_an_invalid_request_is_refused_after_earlier_responses(
     front = play(run, at_once=at_once)
     assert (front.codes, front.transport.is_closing(), front.closes[-1]) == (codes, True, True)
     assert front.events == Counter({FrontEvent.BAD_REQUEST: 1})
+
+
+@pytest.mark.parametrize(("size", "is_refused"), [(202, False), (203, True)])
+def test_a_body_may_have_as_many_other_bytes_as_a_head_and_its_content(size: int, *, is_refused: bool) -> None:
+    begin, end = b"1;", b"\r\na\r\n"
+    chunk = begin + b"x" * (size - len(begin + end)) + end
+    front = play(sends(CHUNKED, chunk, b"0\r\n\r\n"))
+    assert (size - 1 > LIMITS.head + 1) is is_refused
+    assert front.codes == [400 if is_refused else 200]
 
 
 @pytest.mark.parametrize("size", [1, 7, 100])
