@@ -73,6 +73,8 @@ class Front:
         self.open: set[Connection] = set()
         self.draining = False
         self.paths: list[str] = []
+        # The last message about each body.
+        self.last_messages: list[str] = []
         self._answers = asyncio.Semaphore(100 if at_once else 0)
         self.config = uvicorn.Config(
             self._application, http="httptools", ws="none", lifespan="off", interface="asgi3", log_config=None
@@ -91,8 +93,9 @@ class Front:
 
     async def _application(self, scope: Any, receive: Any, send: Any) -> None:
         self.paths.append(scope["path"])
-        while (await receive()).get("more_body"):
+        while (message := await receive()).get("more_body"):
             continue
+        self.last_messages.append(message["type"])
         await self._answers.acquire()
         headers = [(b"content-length", b"2")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -394,6 +397,15 @@ def test_an_invalid_request_is_refused_after_earlier_responses(
     front = play(run, at_once=at_once)
     assert (front.codes, front.transport.is_closing(), front.closes[-1]) == (codes, True, True)
     assert front.events == Counter({FrontEvent.BAD_REQUEST: 1})
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [((CHUNKED, b"zz\r\n"), "http.disconnect"), ((POST,), "http.request")],
+    ids=["broken", "whole"],
+)
+def test_the_application_learns_that_a_body_is_never_complete(parts: tuple[bytes, ...], message: str) -> None:
+    assert play(sends(*parts)).last_messages == [message]
 
 
 @pytest.mark.parametrize(("size", "is_refused"), [(202, False), (203, True)])
