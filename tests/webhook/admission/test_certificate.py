@@ -68,6 +68,12 @@ def test_one_is_made_when_none_is_given(tmp_path: Path, clock: Clock) -> None:
     assert created.not_after == NOW + 365 * DAY
 
 
+def test_one_is_made_when_only_a_key_is_given(tmp_path: Path, clock: Clock) -> None:
+    (tmp_path / "tls.key").write_bytes(PAIR.key)
+    created = Certificate(ServeOptions("127.0.0.1", 0, tls_key=tmp_path / "tls.key"), clock).identity
+    assert created.authority is not None
+
+
 @pytest.mark.parametrize(
     ("host", "san", "expected"),
     [

@@ -304,6 +304,14 @@ def test_clients_are_limited_by_name_if_they_have_certificates(
         assert worker.said(attached) == [(front.loop, front.load)]
 
 
+@pytest.mark.parametrize("hand_over", [None, object()], ids=["one worker", "several"])
+def test_expensive_reviews_are_handed_over_if_there_is_a_process_for_them(hand_over: Any) -> None:
+    async def create() -> Any:
+        return Worker(hand_over=hand_over)._front()
+
+    assert asyncio.run(create()).config.app._hand_over is hand_over
+
+
 HOSTS = [("gpu-node.example", "gpu-node.example"), ("a/b c_d", "a-b-c-d"), ("x" * 200, "x" * 100), ("", "host")]
 
 
