@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import datetime as dt
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,6 +15,8 @@ from gpugate.webhook.admission.keeper import DriftReport
 from gpugate.webhook.admission.options import Keeping, ServeOptions
 from gpugate.webhook.admission.policy_reload import RulesFiles, load_rules
 from gpugate.webhook.registration.drift_reasons import Reason
+from gpugate.webhook.registration.entries import RiskGroup
+from gpugate.webhook.registration.meant import Meant
 from gpugate.webhook.registration.objects import Server, webhook_configurations
 
 if TYPE_CHECKING:
@@ -44,7 +47,7 @@ class Live:
 
 
 class ReportCase:
-    def __init__(self, policy_file: Path) -> None:
+    def __init__(self, policy_file: Path, keeping: Keeping = KEEPING) -> None:
         self.log, self.metrics, self.live, self.policy_file = FakeLog(), Scraped(), Live(policy_file), policy_file
         options = ServeOptions("127.0.0.1", 0, policy_file=policy_file)
         rules = load_rules(policy_file)
@@ -58,7 +61,7 @@ class ReportCase:
         )
         live = cast("LiveRegistration", self.live)
         self.seconds = 0.0
-        self.report = DriftReport(cast("Shared", shared), KEEPING, live, lambda: NOW, lambda: self.seconds)
+        self.report = DriftReport(cast("Shared", shared), keeping, live, lambda: NOW, lambda: self.seconds)
 
     def log_after(self, seconds: float) -> int:
         """Update the report after some seconds; return the number of lines in the log."""
@@ -91,6 +94,14 @@ def test_differences_are_counted_by_their_reason(case: ReportCase) -> None:
     for hook in case.live.objects[0]["webhooks"]:
         hook["clientConfig"]["caBundle"] = ""
     assert case.update() == {"missing": 1, "ca-bundle-empty": len(case.live.objects[0]["webhooks"])}
+
+
+def test_configurations_are_compared_with_the_options_that_were_meant(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(AUDIT)
+    meant = ReportCase(file, replace(KEEPING, meant=Meant(fail=tuple(RiskGroup))))
+    # Without known options, either failure policy is accepted.
+    assert (bool(meant.update()), ReportCase(file).update()) == (True, {})
 
 
 def test_a_lasting_difference_is_logged_once_for_each_occurrence(case: ReportCase) -> None:

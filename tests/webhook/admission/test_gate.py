@@ -137,6 +137,8 @@ class TestRefused:
         head = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u",'.ljust(HEAD)
         review_response = response(gate.too_large(phase, head))
         assert (review_response["uid"], review_response["allowed"]) == ("u", allowed)
+        # No ruleset has read it.
+        assert "auditAnnotations" not in review_response
 
     def test_an_internal_error(self, phase: Phase, allowed: bool) -> None:  # noqa: FBT001 -- a table's column
         def broken_clock() -> dt.datetime:

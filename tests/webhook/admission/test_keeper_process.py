@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
+import signal
 import threading
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +16,9 @@ from gpugate.certs.keeper import State
 from gpugate.webhook.admission import keeper
 from gpugate.webhook.admission.options import Keeping, ServeOptions
 from gpugate.webhook.cluster.errors import ClusterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
 SECOND = dt.timedelta(seconds=1)
@@ -175,6 +180,71 @@ def test_a_process_that_leaves_ends_its_threads() -> None:
         thread.start()
     process._leave(threads)
     assert (process.calls, [thread.is_alive() for thread in threads]) == ([("stop",), ("close",)], [False, False])
+
+
+class Stopped(threading.Event):
+    """An event that is set in the main thread's second wait; `waits` are the seconds of these."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if threading.current_thread() is not threading.main_thread():
+            return super().wait(timeout)
+        self.waits.append(timeout)
+        return len(self.waits) == 2
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("handlers")
+def test_the_process_beats_until_it_is_stopped_and_more_often_until_there_is_a_certificate() -> None:
+    process, stopped = Process(), Stopped()
+    beats: list[tuple[int, list[str]]] = []
+
+    def beat(number: int, missing: list[str]) -> None:
+        beats.append((number, missing))
+        process._missing = ""
+
+    def runs(until: threading.Event) -> None:
+        until.wait()
+
+    process._number, process._parent, process._stopped = 4, os.getppid(), stopped
+    process._shared.board = SimpleNamespace(beat=beat)  # type: ignore[assignment] # in its place
+    process._keep = runs  # type: ignore[method-assign] # as above
+    process._election = SimpleNamespace(run=runs)  # type: ignore[assignment] # as above
+    process._watches = [SimpleNamespace(run=runs, stop=process.recorded("stop"))]  # type: ignore[list-item] # as above
+    process.run()
+    assert beats == [(4, ["not read yet"]), (4, [])]
+    assert stopped.waits == [0.05, 1.0]
+    assert process.calls == [("stop",), ("close",)]
+    assert stopped.is_set()
+
+    # The handlers of its signals.
+    process._wake.clear()
+    stopped.clear()
+    signal.raise_signal(signal.SIGHUP)
+    assert (process._wake.is_set(), stopped.is_set()) == (True, False)
+    signal.raise_signal(signal.SIGTERM)
+    assert stopped.is_set()
+
+
+@pytest.mark.usefixtures("handlers")
+def test_the_process_leaves_when_its_parent_has_ended() -> None:
+    process, stopped = Process(), Stopped()
+    process._number, process._parent, process._stopped = 4, os.getppid() + 1, stopped
+    process._keep = threading.Event.wait  # type: ignore[method-assign] # in its place
+    process._election = SimpleNamespace(run=threading.Event.wait)  # type: ignore[assignment] # as above
+    process._watches = []
+    process.run()
+    assert (stopped.waits, process.calls, stopped.is_set()) == ([], [("close",)], True)
 
 
 def test_without_a_cluster_there_is_no_keeper() -> None:

@@ -51,3 +51,8 @@ def test_the_longest_line_is_written_at_once_to_a_pipe(worst: str) -> None:
 
 def test_many_items_are_counted() -> None:
     assert json.loads(line({"policies": ["p"] * 40}))["policies"] == ["p"] * 31 + ["and 9 more"]
+
+
+@pytest.mark.parametrize("name", ["plain", "größe"])
+def test_a_line_has_no_spaces_between_its_fields(name: str) -> None:
+    assert b" " not in line({"name": name, "policies": ["p", "q"], "code": 200})

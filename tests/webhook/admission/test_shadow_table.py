@@ -250,6 +250,16 @@ class TestRoom:
         assert (self.names(table), table.left_out) == (["a", "b"], 1)
         assert [pair.requests for pair in table.owners()[1].pairs] == [5]
 
+    def test_owners_of_another_process_without_room_are_left_out(self) -> None:
+        table, other = ShadowTable(1), ShadowTable(2)
+        self.add(table, "b", self.NEW)
+        self.add(other, "a", self.NEW, 2)
+        list(other.add(Phase.VALIDATE, request("a", "system:node:n"), [self.NEW], TIME))
+        self.add(other, "b", self.NEW)
+        table.include(shadowed(other))
+        (owner,) = table.owners()
+        assert (owner.object.name, [pair.requests for pair in owner.pairs], table.left_out) == ("b", [2], 3)
+
     def test_the_pairs_of_an_owner_are_limited(self) -> None:
         table = ShadowTable()
         logged = [self.add(table, "a", Pair(f"pods/p{number:03}", "warn", "deny")) for number in range(70)]
