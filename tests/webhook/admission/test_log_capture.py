@@ -12,6 +12,7 @@ import pytest
 from admission.logged import FakeLog
 
 from gpugate.policies.sdk import quantity
+from gpugate.webhook.admission.keeper import wait
 from gpugate.webhook.admission.log import Log, capture_libraries, located
 
 if TYPE_CHECKING:
@@ -101,6 +102,19 @@ def test_an_exception_without_a_value_is_logged(log: FakeLog) -> None:
     assert log.lines == [("error", "uncaught exception in a thread", {"error": ""})]
 
 
+def in_a_library() -> BaseException:
+    """Return an error of a function that gpugate calls and that is none of its own."""
+
+    def fails() -> bool:
+        raise KeyError("canary")
+
+    try:
+        wait(1, threading.Event(), fails)
+    except KeyError as error:
+        return error
+    raise AssertionError
+
+
 def of_gpugate() -> BaseException:
     try:
         quantity.parse(cast("Any", []))
@@ -111,5 +125,6 @@ def of_gpugate() -> BaseException:
 
 def test_an_exception_is_located_at_the_last_line_of_gpugate() -> None:
     assert located(KeyError("canary")) == "KeyError"
+    assert located(in_a_library()).startswith("KeyError at keeper.py:")
     name, _, where = located(of_gpugate()).partition(" at ")
     assert (name, where.partition(":")[0]) == (type(of_gpugate()).__name__, "quantity.py")

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING
 
 import pytest
@@ -178,6 +179,25 @@ def test_the_queue_is_limited_in_bytes_and_drops_its_rest(full_pipe: tuple[int, 
     assert dropped == [1]
     queue.close(0)
     assert dropped == [1, 4]
+
+
+def test_lines_that_were_dropped_at_the_end_are_never_written(full_pipe: tuple[int, int]) -> None:
+    reader, writer = full_pipe
+    queue = LineQueue(writer, lambda _: None)
+    queue.start()
+    thread = queue._writer
+    assert thread is not None
+    queue.put(LINE)
+    assert eventually(lambda: queue._in_flight == 1)
+    queue.put(LINE)
+    queue.close(0)
+    # The write that was blocked continues when the pipe is read.
+    os.set_blocking(reader, False)
+    read = os.read(reader, 1_000_000)
+    thread.join(PATIENCE_SECONDS)
+    with suppress(BlockingIOError):
+        read += os.read(reader, 1_000_000)
+    assert (read.count(b"\n"), thread.is_alive()) == (1, False)
 
 
 def test_after_a_close_the_queue_can_start_again(pipe: tuple[int, int]) -> None:

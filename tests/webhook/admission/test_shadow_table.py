@@ -17,18 +17,27 @@ from library_examples import library_example, ruleset_of
 from gpugate.policies.engine.config import PolicyConfig, PolicyEntry
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
 from gpugate.policies.sdk.objects import POD, GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.policy import Policy, mutates, validates
-from gpugate.webhook.admission.shadow_table import MOST_OWNERS, Pair, Shadowed, ShadowTable, merged, pairs
+from gpugate.webhook.admission.shadow_table import (
+    MOST_OWNERS,
+    Pair,
+    Shadowed,
+    ShadowTable,
+    decided_by,
+    decision_words,
+    merged,
+    pairs,
+)
 from gpugate.webhook.manifests.load import RunFacts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.engine.ruleset import Ruleset
-    from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
@@ -145,6 +154,31 @@ def test_the_policy_file_in_force_as_the_shadow_decides_alike(name: str) -> None
         assert [pair for pair in pairs(phase, current, after, mutating) if pair.differs] == []
 
 
+DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
+
+
+@pytest.mark.parametrize(
+    ("phase", "template_of", "would_patch", "decided"),
+    [
+        # A patch that is only a warning counts in the mutating review of the object itself.
+        (Phase.MUTATE, None, True, {"pods/x": "warn"}),
+        (Phase.MUTATE, DEPLOYMENT, True, {}),
+        (Phase.VALIDATE, None, True, {}),
+        (Phase.VALIDATE, DEPLOYMENT, True, {}),
+        (Phase.VALIDATE, DEPLOYMENT, False, {"pods/x": "warn"}),
+    ],
+)
+def test_what_a_mutation_would_change_counts_once(
+    phase: Phase,
+    template_of: GroupVersionKind | None,
+    would_patch: bool,  # noqa: FBT001 -- a table's column
+    decided: dict[str, str],
+) -> None:
+    finding = Finding("pods/x", (), "m", Stance.WARN, template_of=template_of, would_patch=would_patch)
+    found = Verdict(request(), (Outcome("pods/x", Stance.WARN, (finding,)),))
+    assert decision_words(decided_by(phase, found, frozenset())) == decided
+
+
 def shadowed(table: ShadowTable, since: dt.datetime = TIME, generation: str = "new", **reviews: int) -> Shadowed:
     return Shadowed("1", "old", generation, "", since, since, reviews, table.owners(), table.left_out)
 
@@ -200,6 +234,11 @@ def test_an_owner_is_counted_by_policy_decisions_and_requester() -> None:
         ("person", 2, dt.timedelta(1)),
     ]
     assert (owner.pairs[0].sample.name, owner.pairs[0].sample.message, owner.pairs[0].sample.hint) == ("p", "m", "h")
+
+
+def test_a_review_without_decisions_is_of_no_owner() -> None:
+    table = ShadowTable()
+    assert (list(table.add(Phase.VALIDATE, request(), [], TIME)), table.owners()) == ([], ())
 
 
 def test_any_number_of_owners_takes_a_bounded_table() -> None:
