@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -106,6 +107,21 @@ def test_every_field_of_a_review(log: Log, lines: Callable[[], list[dict[str, An
             "milliseconds": 1.234,
         }
     ]
+
+
+def test_the_time_of_a_line_is_in_utc_with_milliseconds(
+    log_file: Path, lines: Callable[[], list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+    try:
+        with log_file.open("wb") as file:
+            Log(descriptor=file.fileno()).event("info", "m")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    written = dt.datetime.strptime(lines()[0]["time"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=dt.UTC)
+    assert abs(dt.datetime.now(tz=dt.UTC) - written) < dt.timedelta(minutes=5)
 
 
 @pytest.mark.parametrize("outcomes", [(), (WARNED,)], ids=["passed", "warned"])

@@ -258,6 +258,23 @@ def test_a_folder_for_sockets_that_is_too_long_is_an_error(tmp_path: Path) -> No
         serve._hand_over(folder)
 
 
+def test_a_missing_extra_is_reported_before_a_process_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[str] = []
+
+    def missing(name: str) -> None:
+        called.append(name)
+        raise ServeError("not installed")
+
+    # These change this process.
+    changes = ["forbid_core_dumps", "return_large_blocks"]
+    for name in changes:
+        monkeypatch.setattr(serve, name, lambda name=name: called.append(name))
+    monkeypatch.setattr(serve.importlib, "import_module", missing)
+    with pytest.raises(ServeError, match="not installed"):
+        serve.serve(ServeOptions("127.0.0.1", 0, trace=True))
+    assert called == [*changes, "gpugate.webhook.admission.tracing"]
+
+
 APPLIED = {
     "one": ({"env": "dev"}, "; cluster env=dev, name=gpu-1: clusters[0] applies"),
     "several": (
