@@ -10,6 +10,7 @@ import signal
 import socket
 import struct
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import connection
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -328,12 +329,9 @@ class Supervisor:
             waited_for: list[socket.socket | int] = [wake_reader]
             waited_for += [running.process.sentinel for running in self._running.values()]
             connection.wait(waited_for, max(0, min([until, *self._restart_at.values()]) - time.monotonic()))
-        while True:
-            try:
-                if not wake_reader.recv(64):
-                    break
-            except BlockingIOError:
-                break
+        with suppress(BlockingIOError):
+            while wake_reader.recv(64):
+                pass
         received, self._signals = self._signals, []
         return received
 
