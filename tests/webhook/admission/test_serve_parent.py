@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import datetime as dt
+import gc
 import resource
 import shlex
 import socket
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from admission.logged import FakeLog
@@ -26,6 +27,9 @@ from gpugate.webhook.admission.workers import WorkerExit
 from gpugate.webhook.cli.identity import cluster_of
 from gpugate.webhook.own_policies.sources import OwnPolicyError, PolicySource
 from gpugate.webhook.registration import command as registration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 URL = "https://localhost:8443"
 CURL = "curl --cacert {file} -H 'Content-Type: application/json' --data-binary @review.json https://localhost:8443/validate"
@@ -431,6 +435,46 @@ def test_an_event_that_is_not_created_is_logged() -> None:
     parent = Parent(OPTIONS)
     parent._failed_event("forbidden")
     assert parent.log.lines == [("warning", "no Kubernetes Event was created", {"reason": "forbidden"})]
+
+
+@pytest.fixture
+def collector() -> Iterator[None]:
+    """Undo what the server sets of the garbage collector."""
+    before = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*before)
+
+
+@pytest.mark.usefixtures("collector")
+@pytest.mark.parametrize("hand_over", [None, SimpleNamespace(listener="expensive")], ids=["one worker", "several"])
+def test_the_supervisor_runs_all_processes_and_ends_what_it_started(
+    monkeypatch: pytest.MonkeyPatch, hand_over: Any, trials: list[FakeTrial]
+) -> None:
+    given: list[Any] = []
+
+    def supervisor(_work: Any, *arguments: Any) -> Any:
+        return SimpleNamespace(run=lambda *calls: given.extend((arguments, calls)) or 1)
+
+    monkeypatch.setattr(serve, "Supervisor", supervisor)
+    parent, events = Parent(ServeOptions("127.0.0.1", 0, drain_seconds=3)), Recorded()
+    shared: Any = parent._shared
+    shared.hand_over, shared.board = hand_over, SimpleNamespace(rows=4)
+    shared.certificate.warnings = ("every user can replace the files",)
+    shared.report_start = lambda: parent.log.lines.append("started")  # type: ignore[arg-type] # a mark
+    parent._events = events  # type: ignore[assignment] # in its place
+    parent._admits(content(b"first"))
+
+    assert parent.run() == 1
+    arguments, calls = given
+    listeners = [shared.admission, shared.health, *(["expensive"] if hand_over else [])]
+    assert arguments == (shared.board, listeners, 3, parent._ended)
+    assert calls == (4, parent._announce, parent._tick, parent._reload)
+    assert parent.log.lines == ["started", ("warning", "every user can replace the files", {})]
+    assert (trials[0].is_stopped, events.calls) == (True, [("close",)])
+    # Objects of the start are not looked at again in each worker, whose pages would be copied.
+    assert gc.get_freeze_count() > 10_000
+    assert gc.get_threshold() == (50_000, 20, 100)
 
 
 SHADOW = "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\nmode: audit\n"
