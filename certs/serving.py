@@ -50,7 +50,7 @@ def as_file(content: bytes) -> Iterator[str]:
         yield str(on_disk)
 
 
-__all__ = ["CertificateError", "EmptyRecordsError", "self_test", "server_context"]
+__all__ = ["CertificateError", "SmallRecordsError", "self_test", "server_context"]
 
 # X509_V_FLAG_NO_CHECK_TIME in OpenSSL's x509_vfy.h. The ssl module has no constant for it.
 _NO_CHECK_TIME: Final = 0x200000
@@ -58,21 +58,25 @@ _NO_CHECK_TIME: Final = 0x200000
 _MAX_ROUNDS: Final = 10
 
 
-# The records without content that a connection may receive, the handshake included. An API server sends three.
-_EMPTY_RECORDS: Final = 64
+# A record with less content is small. A connection may receive so many small records, the handshake included, and one more for each
+# so many bytes of content. An API server sends three before its first request, and at most one at the end of a request.
+_SMALL: Final = 64
+_SMALL_RECORDS: Final = 64
+_CONTENT_PER_SMALL_RECORD: Final = 1024
 # Type, version and length of a record (RFC 8446, 5.1).
 _HEADER: Final = 5
 
 
-class EmptyRecordsError(ssl.SSLError):
-    """A client sends too many TLS records without content."""
+class SmallRecordsError(ssl.SSLError):
+    """A client sends too many TLS records with little or no content."""
 
 
 class _Connection(ssl.SSLObject):
-    """A TLS connection of a server that sends its alert after a failed handshake, and limits records without content.
+    """A TLS connection of a server that sends its alert after a failed handshake, and limits small records.
 
-    A key update is a record of 27 bytes that takes 16 us of CPU, and OpenSSL processes all records that it can read until one has
-    content. Eight clients that sent nothing else stopped a server. So OpenSSL gets one record after the other.
+    A key update is a record without content that takes 16 us of CPU, and OpenSSL processes all records that it can read until one
+    has content. Eight clients that sent nothing else stopped a server, as did records of one byte. So OpenSSL gets one record after
+    the other, and they are counted.
 
     Event loops close a connection after a failed handshake without sending the alert (asyncio of CPython 3.11, uvloop
     0.23), and an API server then reports only `EOF`. They send pending bytes when the handshake wants to read. Therefore
@@ -83,9 +87,10 @@ class _Connection(ssl.SSLObject):
     # The received bytes, and those for OpenSSL.
     _received: ssl.MemoryBIO
     _passed_on: ssl.MemoryBIO
-    # The bytes that are missing of the current record, and the number of records without content.
+    # The bytes that are missing of the current record, the number of small records, and the bytes of content.
     _missing = 0
-    _empty = 0
+    _small = 0
+    _content = 0
 
     def read_from(self, received: ssl.MemoryBIO, passed_on: ssl.MemoryBIO) -> None:
         """Pass received bytes on to OpenSSL, which reads `passed_on`."""
@@ -97,11 +102,14 @@ class _Connection(ssl.SSLObject):
 
         Raises:
             SSLWantReadError: no further content is complete.
-            EmptyRecordsError: the client sends too many records without content.
+            SmallRecordsError: the client sends too many records with little or no content.
             SSLError: the client violates TLS.
         """
         content = self._with_each_record(partial(super().read, len, buffer))
-        self._empty -= 1
+        size = content if buffer is not None else content.__len__()
+        self._content += size
+        if size >= _SMALL:
+            self._small -= 1
         return content
 
     def unwrap(self) -> None:
@@ -109,7 +117,7 @@ class _Connection(ssl.SSLObject):
 
         Raises:
             SSLWantReadError: the client has not closed it.
-            EmptyRecordsError: the client sends too many other records instead.
+            SmallRecordsError: the client sends too many other records instead.
             SSLError: the client violates TLS.
         """
         self._with_each_record(super().unwrap)
@@ -151,9 +159,9 @@ class _Connection(ssl.SSLObject):
         if not self._missing:
             if self._received.pending < _HEADER:
                 return False
-            self._empty += 1
-            if self._empty > _EMPTY_RECORDS:
-                raise EmptyRecordsError("too many TLS records without content")
+            self._small += 1
+            if self._small > _SMALL_RECORDS + self._content // _CONTENT_PER_SMALL_RECORD:
+                raise SmallRecordsError("too many TLS records with little or no content")
             header = self._received.read(_HEADER)
             self._passed_on.write(header)
             self._missing = int.from_bytes(header[-2:])

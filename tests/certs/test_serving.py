@@ -7,6 +7,7 @@ import ssl
 import stat
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from certificate_files import BAD, GOOD
@@ -19,7 +20,7 @@ from tls_records import SUITE, ClientRecords
 
 from gpugate.certs import serving
 from gpugate.certs.pki import KeyPair, certificate_authority, server_certificate
-from gpugate.certs.serving import CertificateError, EmptyRecordsError, self_test, server_context
+from gpugate.certs.serving import CertificateError, SmallRecordsError, self_test, server_context
 
 NOW = dt.datetime.now(tz=dt.UTC)
 DAY = dt.timedelta(days=1)
@@ -259,34 +260,54 @@ def talk(tmp_path: Path) -> Talk:
 
 @pytest.mark.parametrize("size", [1, 5, 7, 1000], ids="{} bytes at a time".format)
 def test_records_are_read_however_they_arrive(talk: Talk, size: int) -> None:
-    sent = b"".join(map(talk.client.content, (b"a", b"bc", b"d" * 40)))
+    stream = b"".join(map(talk.client.content, (b"a", b"bc", b"d" * 40)))
     content = b""
-    for start in range(0, len(sent), size):
-        talk.received.write(sent[start : start + size])
+    for start in range(0, len(stream), size):
+        talk.received.write(stream[start : start + size])
         content += talk.read()
     assert content == b"abc" + b"d" * 40
 
 
-def test_any_number_of_small_records_is_read(talk: Talk) -> None:
-    talk.received.write(b"".join(talk.client.content(b"a") for _ in range(200)))
-    assert talk.read() == b"a" * 200
+# What a client sends on a connection, of which the last is rejected: K is a key update, a number is a record with so much content.
+ENDLESS = [
+    pytest.param(["K"], id="key updates"),
+    pytest.param(["K", 1], id="key updates between content"),
+    pytest.param([1], id="records of one byte"),
+    pytest.param([63], id="records just below the size"),
+]
+ALLOWED = [
+    pytest.param([64], id="records of the size"),
+    pytest.param([1, 1024], id="the small end of each request"),
+    pytest.param(["K", 1024], id="key updates between requests"),
+]
 
 
-@pytest.mark.parametrize("between", [b"", b"a"], ids=["nothing else", "content between them"])
-def test_a_client_that_updates_its_key_without_end_is_rejected(talk: Talk, between: bytes) -> None:
-    def updates(number: int) -> bytes:
-        return b"".join(talk.client.key_update() + (between and talk.client.content(between)) for _ in range(number))
+def sent(talk: Talk, records: list[Any], times: int) -> bytes:
+    return b"".join(
+        talk.client.key_update() if record == "K" else talk.client.content(b"a" * record)
+        for _ in range(times)
+        for record in records
+    )
 
-    talk.received.write(updates(50) + talk.client.content(b"b"))
-    assert talk.read() == between * 50 + b"b"
-    talk.received.write(updates(50))
-    with pytest.raises(EmptyRecordsError):
+
+@pytest.mark.parametrize("records", ENDLESS)
+def test_a_client_that_sends_small_records_without_end_is_rejected(talk: Talk, records: list[Any]) -> None:
+    talk.received.write(sent(talk, records, 20))
+    talk.read()
+    talk.received.write(sent(talk, records, 100))
+    with pytest.raises(SmallRecordsError):
         talk.read()
+
+
+@pytest.mark.parametrize("records", ALLOWED)
+def test_a_small_record_for_each_kibibyte_is_allowed(talk: Talk, records: list[Any]) -> None:
+    talk.received.write(sent(talk, records, 200))
+    assert len(talk.read()) == 200 * sum(record for record in records if record != "K")
 
 
 def test_a_client_that_updates_its_key_instead_of_closing_is_rejected(talk: Talk) -> None:
     with pytest.raises(ssl.SSLWantReadError):
         talk.server.unwrap()
-    talk.received.write(b"".join(talk.client.key_update() for _ in range(100)))
-    with pytest.raises(EmptyRecordsError):
+    talk.received.write(sent(talk, ["K"], 100))
+    with pytest.raises(SmallRecordsError):
         talk.server.unwrap()

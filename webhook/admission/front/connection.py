@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from gpugate.certs.serving import EmptyRecordsError
+from gpugate.certs.serving import SmallRecordsError
 from gpugate.webhook.admission.front.limits import FrontEvent
 from gpugate.webhook.admission.response import status
 
@@ -255,7 +255,7 @@ class Connection(HttpToolsProtocol):
         self._slot.release()
         self._front.open.discard(self)
         self._front.load.waiting -= self._waiting
-        if isinstance(exc, EmptyRecordsError):
+        if isinstance(exc, SmallRecordsError):
             self._front.count(FrontEvent.BAD_REQUEST)
         elif self._stage in {_Stage.BODY, _Stage.ANSWER}:
             self._front.count(FrontEvent.CLIENT_GONE)

@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from gpugate.certs.serving import EmptyRecordsError
+from gpugate.certs.serving import SmallRecordsError
 from gpugate.webhook.admission.front.connection import CoalescingTransport, Connection
 from gpugate.webhook.admission.front.limits import Connections, FrontEvent, Limits, Slot
 from gpugate.webhook.admission.front.load import Load
@@ -289,10 +289,10 @@ def test_a_lost_connection_is_released(parts: tuple[bytes, ...], gone: int) -> N
     assert (front.events, front.codes) == (Counter({FrontEvent.CLIENT_GONE: gone} if gone else {}), [])
 
 
-def test_a_client_that_sends_too_many_records_without_content_is_counted() -> None:
+def test_a_client_that_sends_too_many_small_records_is_counted() -> None:
     async def run(front: Front) -> None:
         await front.send(GET[:10])
-        front.connection.connection_lost(EmptyRecordsError("too many TLS records without content"))
+        front.connection.connection_lost(SmallRecordsError("too many TLS records with little or no content"))
 
     assert play(run).events == {FrontEvent.BAD_REQUEST: 1}
 

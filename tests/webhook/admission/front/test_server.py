@@ -129,6 +129,14 @@ def test_a_listener_has_the_family_of_its_address(host: str, family: int) -> Non
             listen(host, listener.getsockname()[1])
 
 
+def test_little_is_received_before_the_loop_reads_it() -> None:
+    with listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+        listener.settimeout(30)
+        with listener.accept()[0] as accepted:
+            # Linux doubles the value, for what it keeps beside the bytes (socket(7)).
+            assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) <= 2 * 64 * 1024
+
+
 def test_a_new_connection_above_the_limit_closes_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_HEALTH_CONNECTIONS", 2)
 
