@@ -218,3 +218,53 @@ def test_workers_have_the_default_handlers() -> None:
 
     Server(work, at_once).run()
     assert (found[0], found[1]) == (3, 1)
+
+
+class Child:
+    """A process that a supervisor started."""
+
+    def __init__(self, pid: int | None = 7, exitcode: int | None = None) -> None:
+        self.pid, self.exitcode = pid, exitcode
+        self.kills = 0
+
+    def kill(self) -> None:
+        self.kills += 1
+
+
+def supervising(board: Board, *children: Child, stuck_seconds: int = 30) -> Supervisor:
+    supervisor = Supervisor(lambda _: None, board, [], 0, lambda _: None, stuck_seconds)
+    supervisor._running = {number: workers._RunningWorker(child) for number, child in enumerate(children)}  # type: ignore[arg-type] # in its place
+    return supervisor
+
+
+@pytest.mark.parametrize(
+    ("beats", "kills"),
+    [([1, 1, 1, 1, 1], 0), ([1, 0, 1, 0, 1], 0), ([1, 0, 0], 1), ([0, 0], 1), ([1, 0], 0)],
+    ids=["beats", "late beats", "silent from then on", "never beat", "silent for a second"],
+)
+def test_a_worker_without_a_heartbeat_for_some_seconds_is_killed(
+    monkeypatch: pytest.MonkeyPatch, beats: list[int], kills: int
+) -> None:
+    monkeypatch.setattr(workers, "_TICK_SECONDS", 1.0)
+    board, child = Board(1), Child()
+    supervisor = supervising(board, child, stuck_seconds=2)
+    for beat in beats:
+        if beat:
+            board.beat(0, ())
+        supervisor._end_stuck()
+    assert child.kills == kills
+
+
+@pytest.mark.parametrize(
+    ("child", "signals"),
+    [(Child(), [(7, signal.SIGHUP)]), (Child(exitcode=0), []), (Child(pid=None), [])],
+    ids=["running", "ended", "not started"],
+)
+def test_only_a_running_worker_receives_a_signal(
+    monkeypatch: pytest.MonkeyPatch, child: Child, signals: list[tuple[int, int]]
+) -> None:
+    """The process id of one that ended may be that of another process now."""
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))
+    supervising(Board(1), child)._send(signal.SIGHUP)
+    assert sent == signals
