@@ -74,8 +74,8 @@ class IdleQueue(Generic[T]):
     def _turn(self) -> None:
         """Do one piece of work, if no request waits."""
         loop, load = self._loop, self._load
-        if loop is None or load is None:
-            return
+        assert loop is not None  # noqa: S101 -- for the type checker: `attach` comes first
+        assert load is not None  # noqa: S101 -- as above
         now = loop.time()
         quiet = max(self._offered + _QUIET_SECONDS, self._ended + _QUIET_PAUSES * self._took)
         may_resume = min(self._ended + _PAUSES * self._took, quiet)
