@@ -85,7 +85,6 @@ class Front:
             http="httptools",
             ws="none",
             interface="asgi3",
-            lifespan="off",
             timeout_keep_alive=limits.keep_alive,
             access_log=False,
             log_config=None,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import errno
+import logging
 import os
 import socket
 import ssl
@@ -31,13 +32,13 @@ def application(_: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
     return [b"ok"]
 
 
-def served(client: Callable[[Front, int], Awaitable[None]]) -> None:
+def served(client: Callable[[Front, int], Awaitable[None]], app: Any = application) -> None:
     """Run a client against a front without TLS and without a gate."""
 
     async def run() -> None:
         gate: Any = None
         limits = Limits(keep_alive=3600)
-        front = Front(lambda load, turns: AdmissionAsgi(gate, application, load, turns, print), limits, print)
+        front = Front(lambda load, turns: AdmissionAsgi(gate, app, load, turns, print), limits, print)
         listener = listen("127.0.0.1", 0)
         port = listener.getsockname()[1]
         front.accept_from(listener, None)
@@ -47,8 +48,8 @@ def served(client: Callable[[Front, int], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-async def send_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-    writer.write(REQUEST)
+async def send_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes = REQUEST) -> bytes:
+    writer.write(request)
     head = await reader.readuntil(b"\r\n\r\n")
     await reader.readexactly(2)
     return head.split(b" ")[1]
@@ -85,6 +86,40 @@ def test_probes_are_answered_under_load(waiting: int) -> None:
 
     served(client)
     assert codes == [b"200"]
+
+
+def test_a_client_cannot_claim_that_it_uses_tls() -> None:
+    """Reviews are answered for https only, and the addresses of clients are limited."""
+    schemes: list[str] = []
+
+    def asked(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        schemes.append(environ["wsgi.url_scheme"])
+        return application(environ, start)
+
+    async def client(_: Front, port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        claims = b"X-Forwarded-Proto: https\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n"
+        await send_request(reader, writer, REQUEST.removesuffix(b"\r\n") + claims)
+        writer.close()
+        await writer.wait_closed()
+
+    served(client, asked)
+    assert schemes == ["http"]
+
+
+def test_requests_are_not_logged(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The front changes this logger of uvicorn, also for other tests.
+    monkeypatch.setattr(logging.getLogger("uvicorn.access"), "propagate", True)
+
+    async def client(_: Front, port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        await send_request(reader, writer)
+        writer.close()
+        await writer.wait_closed()
+
+    with caplog.at_level(logging.INFO):
+        served(client)
+    assert [record.name for record in caplog.records if record.name == "uvicorn.access"] == []
 
 
 class Counted:
