@@ -180,6 +180,25 @@ def test_little_is_received_before_the_loop_reads_it() -> None:
             assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) <= 2 * 64 * 1024
 
 
+def test_connections_of_one_address_above_the_limit_are_closed() -> None:
+    async def run() -> None:
+        counted, opened = Counted(per_source=1), list[asyncio.StreamWriter]()
+        with counted.listening(lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)) as address:
+            for source in ("127.0.0.1", "127.0.0.2"):
+                # Without a handshake, which counts too.
+                _, kept = await asyncio.open_connection(*address, local_addr=(source, 0))
+                reader, refused = await asyncio.open_connection(*address, local_addr=(source, 0))
+                with suppress(ConnectionError):
+                    assert await reader.read() == b""
+                opened += [kept, refused]
+            for writer in opened:
+                writer.transport.abort()
+        expected = {FrontEvent.ACCEPTED: 2, FrontEvent.REFUSED_SOURCE: 2}
+        assert {event: counted.events[event] for event in expected} == expected
+
+    asyncio.run(run())
+
+
 def test_a_new_connection_above_the_limit_closes_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_HEALTH_CONNECTIONS", 2)
 
