@@ -17,6 +17,7 @@ from gpugate.webhook.admission.decisions import Observation
 from gpugate.webhook.admission.front.limits import FrontEvent
 from gpugate.webhook.admission.metrics import Metrics
 from gpugate.webhook.admission.review import Review, ReviewError, UnattributableError
+from gpugate.webhook.admission.shadow_table import Pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -257,3 +258,24 @@ def test_threads_of_several_kinds_report_at_once() -> None:
             list(threads.map(report, kinds))
             found = samples(metrics, "gpugate_cluster_data_available")
             assert found == {f'gpugate_cluster_data_available{{kind="{kind}"}}': 1.0 for kind in kinds}
+
+
+@pytest.mark.parametrize(
+    ("policy", "label"), [(POLICY, POLICY), ("malformed", "malformed"), ("acme/of-another-set", "other")]
+)
+def test_differences_are_counted_by_known_policies(metrics: Metrics, policy: str, label: str) -> None:
+    metrics.shadow_pair(POD, Pair(policy, "warn", "deny"))
+    labels = f'policy="{label}",kind="Pod",operation="CREATE",from="warn",to="deny"'
+    (found,) = samples(metrics, "gpugate_shadow_outcomes_total")
+    assert sorted(found.partition("{")[2].strip("}").split(",")) == sorted(labels.split(","))
+
+
+@pytest.mark.parametrize(
+    "metric", ["gpugate_shadow_reviews_total", "gpugate_record_reviews_total"], ids=["shadow", "record"]
+)
+def test_reviews_are_counted_by_their_result(metrics: Metrics, metric: str) -> None:
+    metrics.shadow_result("late")
+    metrics.record_result("late", 1)
+    assert samples(metrics, metric) == {f'{metric}{{result="late"}}': 1}
+    metrics.record_result("late", 4)
+    assert samples(metrics, "gpugate_record_reviews_total") == {'gpugate_record_reviews_total{result="late"}': 5}
