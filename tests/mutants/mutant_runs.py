@@ -244,7 +244,8 @@ class _Collected:
         at_import = {mutant.number for mutant in self._chosen if mutant.at_import}
         for number in sorted(results.keys() & (imported | at_import)):
             if results[number] in {SURVIVED, UNREACHED}:
-                nodeids = _of_few_files(reaching.affordable(reaching.of_module(number), self._budget))
+                affordable = reaching.affordable(reaching.of_module(number), self._budget)
+                nodeids = _of_few_files(affordable, self._mutants[number].module)
                 again[number] = (nodeids, _seconds(nodeids, tests))
         (self._scratch / "answer.json").write_text(json.dumps({"outcomes": results, "again": again}))
         return True
@@ -417,9 +418,11 @@ def _imports(file: Path, module: str) -> bool:
     return f"from {name} import" in (ROOT / file).read_text()
 
 
-def _of_few_files(nodeids: list[str]) -> list[str]:
-    files = list(dict.fromkeys(nodeid.partition("::")[0] for nodeid in nodeids))[:_FILES]
-    return [nodeid for nodeid in nodeids if nodeid.partition("::")[0] in files]
+def _of_few_files(nodeids: list[str], module: str) -> list[str]:
+    """Return the tests of a few files: those of the module first, also if they take longer than others."""
+    files = list(dict.fromkeys(nodeid.partition("::")[0] for nodeid in nodeids))
+    few = set(sorted(files, key=lambda file: _distance(file, module) > 0)[:_FILES])
+    return [nodeid for nodeid in nodeids if nodeid.partition("::")[0] in few]
 
 
 def _seconds(nodeids: list[str], tests: dict[str, Test]) -> float:

@@ -229,3 +229,11 @@ def test_again_tries_the_survivors_of_a_sample_that_was_tried(monkeypatch: pytes
 )
 def test_the_nearest_tests_of_a_module_are_its_own_then_those_that_import_it(file: str, distance: int) -> None:
     assert mutant_runs._distance(f"{file}::test", "webhook/admission/front/limits.py") == distance
+
+
+def test_a_constant_is_tried_with_the_tests_of_its_module_however_many_others_are_quicker() -> None:
+    files = sorted((mutants.ROOT / "tests" / "webhook" / "admission").glob("test_*.py"))[: mutant_runs._FILES]
+    others = [f"{file.relative_to(mutants.ROOT)}::test" for file in files]
+    own = "tests/webhook/admission/front/test_limits.py::test"
+    found = mutant_runs._of_few_files([*others, own], "webhook/admission/front/limits.py")
+    assert found == [*others[:-1], own]

@@ -40,6 +40,7 @@ class Worker:
             metrics.connections(number)
             metrics.body_bytes(1000)
             metrics.reloaded(f"{number:x}", ok=number != 2)
+            metrics.built("1.2.3")
             metrics.certificate(dt.datetime.fromtimestamp(1000 + number, dt.UTC))
             metrics.facts("NodePool", None if number == 3 else 7)
             os.write(say, b"x")
@@ -100,6 +101,7 @@ def test_workers_together(tmp_path: Path, workers: int, good: int, connections: 
     assert found["gpugate_connections"] == connections
     assert found["gpugate_body_bytes"] == 1000 * workers
     assert found["gpugate_config_hash"] == workers
+    assert found['gpugate_build_info{version="1.2.3"}'] == 1
     assert found.get("gpugate_config_last_reload_successful", 0) == good
     assert found["gpugate_certificate_expiry_timestamp_seconds"] == expiry
     assert found.get('gpugate_cluster_data_available{kind="NodePool"}', 0) == known
