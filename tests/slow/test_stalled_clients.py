@@ -27,7 +27,8 @@ def test_other_clients_are_answered_while_connections_stall(
     server = serve()
     number = counts(200, 2_000) // (SHARE_OF_SLOW_READERS if kind == "slow-reader" else 1)
     stalls = stall(server, kind, number)
-    assert stalls.counts().opened >= number
+    # At the limit on connections the server refuses some.
+    assert stalls.counts().opened + stalls.counts().refused >= number
     running = load(server)
     running.pass_calls(counts(500, 2_000))
     report = running.finish()

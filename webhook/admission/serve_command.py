@@ -176,7 +176,7 @@ _PROCESSES: Final = (
     _Number("--drain", 10, 0, 600, "seconds during which new connections are accepted after SIGTERM"),
     _Number("--max-connections", 512, 1, 1_000_000, "maximum number of connections per worker"),
     _Number(
-        "--max-connections-per-source", 512, 1, 1_000_000, "maximum number of connections per worker and client address"
+        "--max-connections-per-source", 256, 1, 1_000_000, "maximum number of connections per worker and client address"
     ),
 )
 _NUMBERS: Final = (*_LISTENER, *_PROCESSES)

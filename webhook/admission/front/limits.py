@@ -56,7 +56,7 @@ class Limits:
     awaiting_facts: int = 256
     in_flight: int = 64 * _MIB
     connections: int = 512
-    per_source: int = 512
+    per_source: int = 256
 
 
 class FrontEvent(Enum):
@@ -76,6 +76,9 @@ class FrontEvent(Enum):
     SHED_BYTES = "shed_bytes"
     SHED_WORK = "shed_work"
     AWAITED_CLUSTER_DATA = "awaited_cluster_data"
+
+
+_LEAST_DIFFERENCE: Final = 2
 
 
 def _stays() -> bool:
@@ -108,7 +111,8 @@ class Connections:
     """Counts the open connections, and limits them in total and per address.
 
     At the limit in total, a new connection takes the place of the oldest one that can be closed of the address with the most
-    connections. So clients that only hold connections open exclude no other address.
+    connections. So clients that only hold connections open exclude no other address. An address with as many gets no place, because
+    its clients would replace each other without end, unless all connections are its own.
     """
 
     def __init__(self, most: int, most_per_source: int) -> None:
@@ -145,9 +149,12 @@ class Connections:
 
     def _evict(self, source: str) -> bool:
         """Close a connection for a new one from `source`; return False if none can be closed."""
-        own = self._by_source.get(source, {})
+        own = len(self._by_source.get(source, ()))
         largest = max(self._by_source.values(), key=len)
-        for slot in tuple(largest if len(largest) > len(own) else own):
+        # A difference of one only changes sides.
+        if len(largest) - own < _LEAST_DIFFERENCE and own < self._most:
+            return False
+        for slot in tuple(largest):
             if slot.gives_way():
                 slot.release()
                 return True
