@@ -314,7 +314,7 @@ def heads() -> Target:
     made = loop.run_until_complete(front())
 
     async def connected(pieces: list[bytes]) -> bytes:
-        slot, transport = made.slots.enter("127.0.0.1"), _Transport()
+        slot, transport = made.slots.enter("127.0.0.1", lambda: None), _Transport()
         assert isinstance(slot, Slot)
         connection = Connection(made, slot, "https")
         connection.connection_made(transport)
