@@ -237,7 +237,7 @@ def parser() -> argparse.ArgumentParser:
         prog="gpugate serve",
         description="Answer AdmissionReviews over HTTPS at /mutate and /validate.",
         epilog="examples:\n  gpugate serve --no-cluster --port 8443\n  gpugate serve --tls-cert tls.crt --tls-key tls.key -p policy.yaml\n\n"
-        "Each flag can be set in the environment: --tls-cert as GPUGATE_TLS_CERT. A flag wins.",
+        "Flags with a value, except --cluster-*, can be set in the environment: --tls-cert as GPUGATE_TLS_CERT. A flag wins.",
     )
     listener = command.add_argument_group("addresses")
     host = _environment("host") or "0.0.0.0"  # noqa: S104 -- a Pod is reached by its address

@@ -101,6 +101,39 @@ def test_each_flag_sets_its_option(
 
 
 @pytest.mark.parametrize(
+    ("variable", "value", "expected"),
+    [
+        ("CLIENT_CA", "ca.crt", {"client_ca": Path("ca.crt")}),
+        ("CLIENT_NAME", "a,b", {"client_names": ("a", "b")}),
+        ("CA_FILE", "ca.crt", {"ca_file": Path("ca.crt")}),
+        ("SHADOW_POLICY_FILE", "c.yaml", {"shadow_policy_file": Path("c.yaml")}),
+        ("POLICY_PATHS", "acme:b/acme", {"policy_paths": (Path("acme:b/acme"),)}),
+        ("RECORD", "d", {"recording": Recording(Path("d"))}),
+        ("HEALTH_PORT", "9090", {"health_port": 9090}),
+        ("WORKERS", "3", {"workers": 3}),
+        ("DRAIN", "5", {"drain_seconds": 5}),
+        ("MAX_CONNECTIONS", "10", {"limits": Limits(connections=10)}),
+        ("MAX_CONNECTIONS_PER_SOURCE", "5", {"limits": Limits(per_source=5)}),
+        ("NAMESPACE", "ops", {"namespace": "ops"}),
+        ("SERVICE", "gate", {"service": "gate"}),
+    ],
+)
+def test_each_variable_sets_its_option(
+    gpugate: Run,
+    served: list[ServeOptions],
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    value: str,
+    expected: dict[str, Any],
+) -> None:
+    monkeypatch.setenv(f"GPUGATE_{variable}", value)
+
+    gpugate("serve")
+
+    assert {name: getattr(served[0], name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
     ("flags", "expected"),
     [pytest.param([], ClusterOptions(in_cluster=True), id="looked-at"), pytest.param(["--no-cluster"], None, id="not")],
 )
