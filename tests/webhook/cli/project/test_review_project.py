@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -61,3 +62,12 @@ def test_a_file_that_is_refused_ends_it(gpugate: Run, project: Path) -> None:
 
     assert ran.code == 2
     assert ".gpugate.yaml:1:1" in ran.err
+
+
+def test_policies_that_are_not_loaded_are_named_beside_the_output(gpugate: Run, project: Path) -> None:
+    (project / ".gpugate.yaml").write_text("policy_paths: [policies]\n")
+
+    ran = gpugate("review", "manifests/pod.yaml", "--no-project-policies", "-o", "json")
+
+    assert json.loads(ran.out)["schema"] == "gpugate.dev/review/v1"
+    assert ran.err == "warning: policies: not loaded, because of --no-project-policies\n"
