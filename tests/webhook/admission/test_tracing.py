@@ -147,6 +147,8 @@ def test_an_unreachable_collector_does_not_block() -> None:
     assert exporter.exporting.wait(PATIENCE_SECONDS)
     tracer.close(0.1)
     assert not exporter.released.is_set()
+    # Nor does it keep the process alive.
+    assert [thread.daemon for thread in threading.enumerate() if thread.name == "trace shutdown"] == [True]
     exporter.released.set()
 
 
