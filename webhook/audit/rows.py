@@ -50,7 +50,7 @@ def rows_of(report: AuditReport, settings: RunSettings) -> Rows:
     cost = report.cost
     unbounded = {entry.object: entry for entry in cost.unbounded} if cost else {}
     tables: dict[TableName, Iterable[Row]] = {
-        "money": _money(report),
+        "money": (*_money(report), *_policies(report, unbounded)),
         "objects": (_object(report, owner, unbounded) for owner in report.audited),
         "findings": (row for owner in report.audited for row in _findings(owner)),
         "gpus": (_gpu(owner, device) for owner in report.audited for device in owner.devices),
@@ -161,13 +161,11 @@ def _money(report: AuditReport) -> Iterator[Row]:
             "unbounded": len(unbounded[group]) if cost else None,
             "unbounded_usd": _worst(unbounded[group]),
         }
-    yield from _policies(report)
 
 
-def _policies(report: AuditReport) -> Iterator[Row]:
+def _policies(report: AuditReport, unbounded: Mapping[ObjectName, Unbounded]) -> Iterator[Row]:
     """Yield the figures of each policy: those of the objects with a finding of it."""
     cost = report.cost
-    unbounded = {entry.object: entry for entry in cost.unbounded} if cost else {}
     by_policy: defaultdict[str, list[Audited]] = defaultdict(list)
     for owner in report.audited:
         for name in {code(finding) for finding in owner.findings}:

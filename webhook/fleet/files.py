@@ -13,7 +13,7 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter, methodcaller
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeVar
 from urllib.parse import urlsplit
@@ -340,7 +340,7 @@ def _content(run: RunFile, table: TableName, files: Any) -> bytes:
 
 
 def _decoded(run: RunFile, wanted: _Wanted, answer: bytes | Exception) -> tuple[RunFile, pa.Table] | FileError:
-    """Return the rows of a run, as the schema types them and with unchecked values, or why there are none."""
+    """Return the rows of a run in the types of the schema, or the error of its file. Values are not checked yet."""
     try:
         return run, _rows(run, wanted, answer)
     except FileError as error:
@@ -368,10 +368,12 @@ def _refuse_irregular(path: Path) -> None:
 
 
 def _check(files: Sequence[tuple[RunFile, pa.Table]], columns: Iterable[Column]) -> pa.Table:
-    """Return the rows of files, and refuse those that are of another run, that an engine fails on or that no sum has a meaning with.
+    """Return the rows of files if their values are valid: of the run in the path, not null where null is not allowed, and finite.
+
+    An invalid value would make an engine fail or a sum wrong, for all clusters.
 
     Raises:
-        FileError: a value of one of the files is none of its column or its run.
+        FileError: a value in one of the files is invalid.
     """
     rows = pa.concat_tables([table for _, table in files])
     try:
@@ -384,8 +386,8 @@ def _check(files: Sequence[tuple[RunFile, pa.Table]], columns: Iterable[Column])
             raise FileError(f"foreign: column `{column.name}` has no value in some rows")
         if column.type == "number" and pc.all(pc.is_finite(values)).as_py() is False:
             raise FileError(f"foreign: column `{column.name}` has a value that is not a finite number")
-    for name, of in (("cluster", attrgetter("cluster")), ("run_id", attrgetter("run_id"))):
-        expected = [pa.repeat(of(run), len(table)) for run, table in files]
+    for name in ("cluster", "run_id"):
+        expected = [pa.repeat(getattr(run, name), len(table)) for run, table in files]
         if not rows[name].equals(pa.chunked_array(expected)):
             raise FileError(f"foreign: its rows have another {name} than its path")
     return rows

@@ -2,12 +2,13 @@
 
 `api_server` has the webhook with the shipped modes registered, mutating and validating. `library(name)` returns one
 whose webhook uses the configuration and the cluster data of an example. `library.outcome(name)` is the outcome of the
-request in the example.
+request in the example. `uncollected` shows what reference cycles keep in memory.
 """
 
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import sys
 from dataclasses import replace
@@ -85,3 +86,14 @@ def library(
 ) -> Library:
     ca_file = tmp_path_factory.mktemp("examples") / "ca.crt"
     return Library(registered(start_process([sys.executable, str(EXAMPLE_SERVER), str(ca_file)], ca_file)))
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """Disable collections, and consider only objects that the test creates."""
+    gc.collect()
+    gc.disable()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+    gc.enable()

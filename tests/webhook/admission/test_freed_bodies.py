@@ -60,17 +60,6 @@ def gate() -> Gate:
     return Gate(Rules(bind((Policy("pods/raises", "", (_raises,)),), PolicyConfig()), "g"), NoFacts(), now)
 
 
-@pytest.fixture(scope="module")
-def uncollected() -> Iterator[None]:
-    """Disable collections, and consider only objects that the test creates."""
-    gc.collect()
-    gc.disable()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-    gc.enable()
-
-
 def review(labels: dict[str, str] | None = None, **members: Any) -> bytes:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": labels or {}}, "spec": {}}
     request = {

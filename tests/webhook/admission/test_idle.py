@@ -6,39 +6,16 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from manual_loop import Loop
 
 from gpugate.webhook.admission import idle
 from gpugate.webhook.admission.idle import IdleQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
 MIB = 1024 * 1024
 PAUSE = 0.002
-
-
-class Loop:
-    """An event loop that calls functions at their time, which passes at once."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.calls: list[tuple[float, Callable[[], None]]] = []
-
-    def time(self) -> float:
-        return self.now
-
-    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        self.calls.append((self.now + seconds, call))
-
-    def call_soon(self, call: Callable[[], None]) -> None:
-        self.call_later(0, call)
-
-    def run(self, until: float = 60.0) -> None:
-        while due := [entry for entry in self.calls if entry[0] <= until]:
-            entry = min(due, key=lambda call: call[0])
-            self.calls.remove(entry)
-            self.now = max(self.now, entry[0])
-            entry[1]()
 
 
 class Worker:
@@ -77,11 +54,11 @@ def test_a_queue_works_in_a_loop_only() -> None:
 def test_work_is_done_in_order_after_a_pause(worker: Worker) -> None:
     worker.put("abc")
     assert worker.done == []
-    worker.loop.run()
+    worker.loop.run(60)
     assert worker.done == [(item, PAUSE) for item in "abc"]
 
     worker.put("d")
-    worker.loop.run()
+    worker.loop.run(60)
     assert [item for item, _ in worker.done] == list("abcd")
     assert worker.loop.calls == []
 
@@ -101,7 +78,7 @@ def test_a_queue_is_bounded_in_items(worker: Worker) -> None:
 def test_a_queue_is_bounded_in_bytes(worker: Worker) -> None:
     worker.put("ab", 100)
     assert (worker.queue.admits(MIB - 200), worker.queue.admits(MIB - 199)) == (True, False)
-    worker.loop.run()
+    worker.loop.run(60)
     worker.put("c", 100)
     assert (worker.queue.admits(MIB - 100), worker.queue.admits(MIB - 99)) == (True, False)
 
@@ -115,10 +92,10 @@ def test_an_item_that_is_larger_than_the_queue_waits_alone(worker: Worker) -> No
 def test_work_waits_while_the_worker_has_requests(worker: Worker) -> None:
     worker.load.waiting = 1
     worker.put("a")
-    worker.loop.run(until=0.0205)
+    worker.loop.run(0.0205)
     assert worker.done == []
     worker.load.waiting = 0
-    worker.loop.run()
+    worker.loop.run(60)
     # It looks again in each pause.
     assert worker.done == [("a", 11 * PAUSE)]
 
@@ -143,5 +120,5 @@ def test_the_pause_depends_on_the_work_and_on_reviews(
     for time in reviews:
         worker.loop.call_later(time, worker.queue.note_review)
     worker.put("ab")
-    worker.loop.run()
+    worker.loop.run(60)
     assert worker.done == [("a", PAUSE), ("b", pytest.approx(second))]

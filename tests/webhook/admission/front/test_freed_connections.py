@@ -89,17 +89,6 @@ async def close(writer: asyncio.StreamWriter) -> None:
 
 
 @pytest.fixture
-def uncollected() -> Iterator[None]:
-    """Disable collections, and consider only objects that the test creates."""
-    gc.collect()
-    gc.disable()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-    gc.enable()
-
-
-@pytest.fixture
 def runner(uncollected: None) -> Iterator[asyncio.Runner]:  # noqa: ARG001 -- its effect
     """Return a runner with the event loop of the workers. That of asyncio keeps failed handshakes itself."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as running:
